@@ -1,5 +1,6 @@
 """Packet captures, pcap and pcapng, as measured runs: connections, RTT, marks, pings and queues."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -182,7 +183,8 @@ def load(path: str | Path) -> Capture:
         is_simulated=is_simulated,
         notes=[
             *_notes(packets, left_out, ends_early=ends_early),
-            *_definitions(packets, flows, has_queues=links[0] is not None),
+            *([] if links[0] is None else _coverage(packets, flows, is_simulated=is_simulated)),
+            *_of_quic(flows),
         ],
     )
 
@@ -227,27 +229,39 @@ def _notes(packets: pl.DataFrame, left_out: dict[str, int], *, ends_early: bool)
     return notes
 
 
-def _definitions(packets: pl.DataFrame, flows: pl.DataFrame, *, has_queues: bool) -> list[str]:
-    """Say what RTT and goodput lack or include here, beside those of a sender or receiver."""
-    notes = []
-    of_tcp = flows.filter(pl.col("protocol") == "tcp")["connection"].implode()
-    if (
-        has_queues
-        and packets.select(((pl.col("rtt") >= 0) & pl.col("connection").is_in(of_tcp)).any()).item()
-    ):
-        notes.append(
-            "RTT of TCP ends where the ACK enters the queue of the return path: it lacks the delay "
-            "of this queue, which the RTT of a simulated sender includes"
+def _coverage(packets: pl.DataFrame, flows: pl.DataFrame, *, is_simulated: bool) -> Iterator[str]:
+    """Say what RTT lacks between queues, beside those of a sender."""
+    measured = packets.filter(pl.col("rtt") >= 0)["connection"].unique().implode()
+    seen = flows.filter(pl.col("connection").is_in(measured))["protocol"].to_list()
+    base = (
+        ' and, of traffic with direction = "down", the base RTT, which the RTT of a simulated '
+        "sender includes"
+        if is_simulated
+        else ""
+    )
+    if "tcp" in seen:
+        yield (
+            "RTT of TCP is the time from where a segment enters its first queue to where its ACK "
+            "enters the first queue of the return path: it lacks the queues and delays of the "
+            f"return path{base}"
         )
+    if "ping" in seen:
+        yield (
+            "RTT of pings is the time from where a request enters its first queue to where the "
+            "reply leaves its last queue: it lacks the transmission and delay of this link"
+            f"{base}"
+        )
+
+
+def _of_quic(flows: pl.DataFrame) -> Iterator[str]:
     is_quic = (pl.col("protocol") == "udp") & (
         (pl.col("port") == QUIC) | (pl.col("other_port") == QUIC)
     )
     if not flows.filter(is_quic).is_empty():
-        notes.append(
+        yield (
             f"goodput of UDP port {QUIC} counts all datagrams: of QUIC it includes headers, ACKs "
             "and retransmissions, also in the direction without data"
         )
-    return notes
 
 
 def _time(first_at: int | None) -> str:

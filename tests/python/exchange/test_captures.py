@@ -6,6 +6,7 @@ import random
 import struct
 import time
 from pathlib import Path
+from typing import Literal
 
 import polars as pl
 import pytest
@@ -129,17 +130,47 @@ def test_notes_state_how_rtt_and_goodput_differ_from_those_of_a_simulation(tmp_p
         ("tcp", sj.Tcp(direction="up")),
         ("quic", sj.Quic(direction="down")),
         ("udp", sj.Udp(direction="up", rate="1mbit")),
+        ("ping", sj.Ping(direction="up")),
     ):
         file = tmp_path / f"{name}.pcapng"
         scenario = sj.Scenario(links=links, traffic=[traffic], rtt="9ms", duration="1s")
         sj.run(scenario, pcap=file)
         said[name] = " ".join(load(file).notes)
-    return_queue, datagrams = "lacks the delay of this queue", "UDP port 443 counts all datagrams"
-    assert {name: (return_queue in of, datagrams in of) for name, of in said.items()} == {
-        "tcp": (True, False),
-        "quic": (False, True),
-        "udp": (False, False),
+    texts = ("RTT of TCP is", "RTT of pings is", "UDP port 443 counts all datagrams")
+    assert {name: tuple(text in of for text in texts) for name, of in said.items()} == {
+        "tcp": (True, False, False),
+        "ping": (False, True, False),
+        "quic": (False, False, True),
+        "udp": (False, False, False),
     }
+
+
+@pytest.mark.parametrize("direction", ["up", "down"])
+def test_rtt_lacks_what_the_notes_say(direction: Literal["up", "down"], tmp_path: Path) -> None:
+    delays = {"up": 3, "down": 7}
+    links = {
+        side: sj.Link(rate="50mbit", qdisc="pfifo limit 40", delay=f"{ms}ms")
+        for side, ms in delays.items()
+    }
+    traffic = [
+        sj.Tcp(direction=direction),
+        sj.Ping(direction=direction, interval="50ms"),
+    ]
+    scenario = sj.Scenario(links=links, traffic=traffic, rtt="30ms", duration="6s")
+    file = tmp_path / "c.pcapng"
+    result = sj.run(scenario, pcap=file)
+    (one,) = importing.measured([file])
+    base = 30 if direction == "down" else 0
+    back = delays["up" if direction == "down" else "down"]
+    flows = one.table("flows", warmup_s=result.scenario.checked.warmup_s)
+    ours = flows.filter(kind="tcp")["ack_rtt_ms_mean"].drop_nulls().item()
+    run = result.flows.filter(kind="tcp")["ack_rtt_ms_mean"].item()
+    assert run - ours == pytest.approx(base + back, abs=1.5)
+    both = [table["rtt_ms"].drop_nulls().mean() for table in (result.pings, one.tables["pings"])]
+    assert both[0] - both[1] == pytest.approx(base + back, abs=0.5)  # type: ignore[operator]
+    assert (
+        sum('of traffic with direction = "down", the base RTT' in note for note in one.notes) == 2
+    )
 
 
 @pytest.mark.skipif(captures.TSHARK is None, reason="tshark is not installed")
