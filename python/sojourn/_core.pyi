@@ -255,6 +255,13 @@ class Table:
     def column_names(self) -> list[str]:
         """Names of the columns, in order."""
 
+    @property
+    def pieces(self) -> int:
+        """Number of pieces, such as runs, that the rows are stored in."""
+
+    def columns(self, piece: int, names: Sequence[str]) -> list[list[Any]]:
+        """Return columns of a piece as lists: texts, numbers or flags, and None for null."""
+
     def __len__(self) -> int:
         """Return the number of rows."""
 

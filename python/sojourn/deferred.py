@@ -9,7 +9,7 @@ class Deferred:
     """A module that is imported when one of its names is first used.
 
     With ``names`` it has no others; the method ``__getattr__`` is then that of a package that
-    re-exports these names.
+    re-exports these names, of one or several modules.
 
     Examples
     --------
@@ -17,13 +17,18 @@ class Deferred:
     3.0
     """
 
-    def __init__(self, module: str, names: Collection[str] | None = None) -> None:
-        self._module = module
+    def __init__(self, *modules: str, names: Collection[str] | None = None) -> None:
+        self._modules = modules
         self._names = names
 
     def __getattr__(self, name: str) -> Any:
         """Return a name of the module."""
         if self._names is not None and name not in self._names:
-            message = f"no attribute {name!r}; {self._module} is imported on first use"
+            modules = ", ".join(self._modules)
+            message = f"no attribute {name!r}; imported on first use: {modules}"
             raise AttributeError(message)
-        return getattr(import_module(self._module), name)
+        *others, last = self._modules
+        for module in others:
+            if hasattr(imported := import_module(module), name):
+                return getattr(imported, name)
+        return getattr(import_module(last), name)

@@ -33,15 +33,17 @@ def python_module(root: Path) -> Iterator[File]:
         "",
         "from abc import ABC, abstractmethod",
         "from functools import cached_property",
+        "from typing import TYPE_CHECKING",
         "",
-        "import polars as pl",
+        "if TYPE_CHECKING:",
+        "    import polars as pl",
         "",
         "",
         "class ResultTables(ABC):",
         '    """The tables of a result, as polars frames."""',
         "",
         "    @abstractmethod",
-        "    def _frame(self, name: str) -> pl.DataFrame:",
+        '    def _frame(self, name: str) -> "pl.DataFrame":',
         '        """Return a table as a frame."""',
     ]
     for table in catalogue(root, "columns"):
@@ -51,7 +53,7 @@ def python_module(root: Path) -> Iterator[File]:
 
 def python_property(table: Table) -> list[str]:
     """Return the property of one table."""
-    lines = ["    @cached_property", f"    def {table['name']}(self) -> pl.DataFrame:"]
+    lines = ["    @cached_property", f'    def {table["name"]}(self) -> "pl.DataFrame":']
     lines += wrapped(f'"""{literals(table["description"])}', "        ")
     lines += ["", *wrapped(f"After {joined(SHARED)}:", "        "), ""]
     for column in own_columns(table):

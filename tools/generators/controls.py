@@ -8,6 +8,7 @@ from typing import Any
 from generators.catalogues import catalogue
 from generators.files import (
     File,
+    deferred,
     exported,
     former_modules,
     imports_of,
@@ -47,9 +48,12 @@ def python_classes(root: Path) -> Iterator[File]:
     names = [control["class"] for control in controls]
     lines = ['"""Congestion controls: one class per control, one field per parameter.']
     lines += ["", HEADER, '"""', ""]
+    lines += ["from typing import TYPE_CHECKING", ""]
     lines += imports_of("sojourn.controls.base", ["CongestionControl"])
-    lines += imports_of("sojourn.controls.classes", names)
-    yield text_file(f"{PACKAGE}/__init__.py", [*lines, *exported(["CongestionControl", *names])])
+    lines += imports_of("sojourn.deferred", ["Deferred"])
+    lines += exported(["CongestionControl", *names])
+    lines += deferred("sojourn.controls", {"classes": names})
+    yield text_file(f"{PACKAGE}/__init__.py", lines)
 
 
 def python_module(controls: list[Control]) -> list[str]:

@@ -1,7 +1,7 @@
 """Generated files and generated sections of hand-written files."""
 
 import textwrap
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,6 +72,31 @@ def exported(names: Iterable[str]) -> list[str]:
     """Return ``__all__`` in the order of ruff."""
     ordered = sorted(names, key=lambda name: (name[0].islower(), name))
     return ["", "__all__ = [", *(f'    "{name}",' for name in ordered), "]"]
+
+
+def deferred(package: str, modules: Mapping[str, Iterable[str]]) -> list[str]:
+    """Import the classes of a package on first use, given the modules that have them."""
+    static = [
+        f"    {line}"
+        for module, names in sorted(modules.items())
+        for line in imports_of(f"{package}.{module}", names)
+    ]
+    names = ", ".join(f'"{package}.{module}"' for module in sorted(modules))
+    getter = [f"    __getattr__ = Deferred({names}, names=__all__).__getattr__"]
+    if len(getter[0]) > WIDTH:
+        getter = [
+            "    __getattr__ = Deferred(",
+            f"        {names}, names=__all__",
+            "    ).__getattr__",
+        ]
+    return [
+        "",
+        "if TYPE_CHECKING:",
+        *static,
+        "else:",
+        "    # Most commands need no class, and creating them takes hundredths of a second.",
+        *getter,
+    ]
 
 
 def former_modules(

@@ -8,6 +8,7 @@ from typing import Any
 from generators.catalogues import catalogue
 from generators.files import (
     File,
+    deferred,
     exported,
     former_modules,
     imports_of,
@@ -280,12 +281,14 @@ def python_package(families: dict[str, dict[str, list[Queue]]]) -> list[str]:
         ]
         for family, pages in families.items()
     }
-    modules["base"] = ["Queue", "Text", "qdisc"]
+    base = ["Queue", "Text", "qdisc"]
     lines = ['"""Queue disciplines: one class per discipline, one field per parameter.']
     lines += ["", HEADER, '"""', ""]
-    for module, classes in sorted(modules.items()):
-        lines += imports_of(f"sojourn.queues.{module}", classes)
-    return [*lines, *exported(name for classes in modules.values() for name in classes)]
+    lines += ["from typing import TYPE_CHECKING", ""]
+    lines += imports_of("sojourn.deferred", ["Deferred"])
+    lines += imports_of("sojourn.queues.base", base)
+    lines += exported([*base, *(name for classes in modules.values() for name in classes)])
+    return [*lines, *deferred("sojourn.queues", modules)]
 
 
 # Documentation

@@ -3,11 +3,14 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 
+use arrow_array::cast::AsArray as _;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{RecordBatchIterator, RecordBatchReader};
+use arrow_array::types::{Float64Type, UInt32Type, UInt64Type};
+use arrow_array::{Array, RecordBatchIterator, RecordBatchReader, StringArray};
+use pyo3::exceptions::{PyIndexError, PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyCapsule, PyList, PyString};
 use sojourn_backend::locked;
 use sojourn_lab::{Claim, MOST_BYTES, Outcome, Provenance, Replace, Scope, Table, TableKind};
 
@@ -54,6 +57,29 @@ impl PyTable {
         schema.fields().iter().map(|f| f.name().clone()).collect()
     }
 
+    /// Number of pieces.
+    #[getter]
+    fn pieces(&self) -> usize {
+        self.0.batches().len()
+    }
+
+    /// Return columns of a piece as lists.
+    #[expect(clippy::needless_pass_by_value, reason = "converted from Python")]
+    fn columns<'py>(
+        &self,
+        py: Python<'py>,
+        piece: usize,
+        names: Vec<String>,
+    ) -> PyResult<Vec<Bound<'py, PyList>>> {
+        let batch = self.0.batches().get(piece);
+        let batch = batch.ok_or_else(|| PyIndexError::new_err(piece))?;
+        let of = |name: &String| {
+            let column = batch.column_by_name(name);
+            values(py, column.ok_or_else(|| PyKeyError::new_err(name.clone()))?)
+        };
+        names.iter().map(of).collect()
+    }
+
     fn __len__(&self) -> usize {
         self.0.rows()
     }
@@ -62,6 +88,43 @@ impl PyTable {
         let columns = self.column_names().join(", ");
         format!("Table({} rows: {columns})", self.0.rows())
     }
+}
+
+/// The values of a column; `None` for null.
+fn values<'py>(py: Python<'py>, column: &dyn Array) -> PyResult<Bound<'py, PyList>> {
+    if let Some(column) = column.as_string_opt() {
+        return texts(py, column);
+    }
+    if let Some(column) = column.as_boolean_opt() {
+        return PyList::new(py, column);
+    }
+    if let Some(column) = column.as_primitive_opt::<Float64Type>() {
+        return PyList::new(py, column);
+    }
+    if let Some(column) = column.as_primitive_opt::<UInt64Type>() {
+        return PyList::new(py, column);
+    }
+    if let Some(column) = column.as_primitive_opt::<UInt32Type>() {
+        return PyList::new(py, column);
+    }
+    Err(PyTypeError::new_err(column.data_type().to_string()))
+}
+
+/// The values of a column of texts: equal ones that follow each other are one object.
+fn texts<'py>(py: Python<'py>, column: &StringArray) -> PyResult<Bound<'py, PyList>> {
+    let mut last: Option<(&str, Bound<'py, PyString>)> = None;
+    let shared = column.iter().map(|text| {
+        let text = text?;
+        match &last {
+            Some((same, object)) if *same == text => Some(object.clone()),
+            _ => {
+                let object = PyString::new(py, text);
+                last = Some((text, object.clone()));
+                Some(object)
+            }
+        }
+    });
+    PyList::new(py, shared)
 }
 
 /// A directory that is reserved for a result until `release` is called.

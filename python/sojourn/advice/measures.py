@@ -10,8 +10,9 @@ import polars as pl
 
 from sojourn.advice.experiment import CALLS, DOWN, PAGES, TESTS, UP
 from sojourn.result.catalogue import Metric
-from sojourn.result.metrics import KEYS, mean_and_interval
+from sojourn.result.estimates import mean_and_interval
 from sojourn.result.result import Result
+from sojourn.result.rows import KEYS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,9 @@ import polars as pl
 
 from sojourn.result import Result
 from sojourn.result.catalogue import By, Metric, shown
-from sojourn.result.metrics import KEYS, LEVEL, metrics_of, round_trips
+from sojourn.result.estimates import LEVEL, metrics_of
+from sojourn.result.metrics import round_trips
+from sojourn.result.rows import KEYS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +154,7 @@ def _values(simulated: Result, live: Result, arm: str) -> Iterator[_Values]:
     """Yield every metric of an arm with its values of simulated and of live runs."""
     whole = [_whole(result).filter(pl.col("arm") == arm) for result in (simulated, live)]
     columns = dict.fromkeys(name for frame in whole for name in frame.columns if name not in KEYS)
-    for metric in metrics_of(pl.DataFrame(schema=dict.fromkeys(columns, pl.Float64))):
+    for metric in metrics_of(columns):
         ours, theirs = (_column(frame, metric.column) for frame in whole)
         yield None, metric, ours, theirs
     parts: tuple[tuple[By, Sequence[str]], ...] = (

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sojourn import _core
 from sojourn.cli.process import say
@@ -34,8 +35,11 @@ from sojourn.result.naming import queued_links
 from sojourn.result.student import LEVEL
 from sojourn.scenario import Scenario
 from sojourn.scenario.files import Tables
-from sojourn.sweeps import SweepResult
-from sojourn.sweeps.run import PreparedSweep
+
+if TYPE_CHECKING:
+    # Slow to import, and most commands have no sweep.
+    from sojourn.sweeps import SweepResult
+    from sojourn.sweeps.run import PreparedSweep
 
 FAILED = 1
 
@@ -61,7 +65,7 @@ def all_expectations(
 
 
 def check_names(
-    found: Sequence[Expectation], scenario: Scenario, planned: PreparedSweep | None = None
+    found: Sequence[Expectation], scenario: Scenario, planned: "PreparedSweep | None" = None
 ) -> None:
     """Check the names of metrics, arms and links before the first run."""
     links = queued_links(scenario.checked) if planned is None else planned.queued_links
@@ -85,7 +89,7 @@ def of_result(result: Result) -> Measured:
     )
 
 
-def of_sweep(result: SweepResult, planned: PreparedSweep) -> list[Measured]:
+def of_sweep(result: "SweepResult", planned: "PreparedSweep") -> list[Measured]:
     """Return what the expectations on each point of a sweep are judged by."""
     paths = result.parameters
     runs = result.runs.drop(paths)

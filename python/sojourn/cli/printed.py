@@ -35,14 +35,14 @@ def show(result: Result, *, everything: bool) -> None:
 
 def document(result: Result) -> dict[str, Any]:
     """Collect the data of the tables, with the value of each run, for JSON output."""
-    runs = result.table()
-    arms = runs["arm"].unique(maintain_order=True).to_list()
+    found = result.estimates
+    runs, arms = found.table(), found.arms
 
     def compared(by: By) -> list[dict[str, Any]]:
         return [
             {"baseline": arms[0], "arm": arm, **row}
             for arm in arms[1:]
-            for row in result.difference(arms[0], arm, by).to_dicts()
+            for row in found.difference(arms[0], arm, by)
         ]
 
     return {
@@ -60,13 +60,13 @@ def document(result: Result) -> dict[str, Any]:
                 for finding in result.validity.findings
             ],
         },
-        "summary": result.summary().to_dicts(),
-        "groups": result.summary("group").to_dicts(),
-        "classes": result.summary("class").to_dicts(),
-        "applications": result.summary("application").to_dicts(),
+        "summary": found.summary(),
+        "groups": found.summary("group"),
+        "classes": found.summary("class"),
+        "applications": found.summary("application"),
         "differences": compared("run"),
         "group_differences": compared("group"),
         "class_differences": compared("class"),
         "application_differences": compared("application"),
-        "runs": runs.to_dicts(),
+        "runs": [dict(zip(runs, row, strict=True)) for row in zip(*runs.values(), strict=True)],
     }

@@ -8,13 +8,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from sojourn import _core
+from sojourn.deferred import Deferred
 from sojourn.execute.executor import jobs_at_once
 from sojourn.result import budget
 from sojourn.scenario import Scenario
 
+# Needed on terminals only.
+_BARS = Deferred("rich.progress")
 # Elapsed seconds and finished share from which the rate gives a reliable estimate.
 FIRST_S = 1.0
 FIRST_SHARE = 0.001
@@ -220,15 +222,15 @@ def _lines(work: Work, what: str) -> Iterator[RunProgress]:
 @contextmanager
 def _bar(console: Console, work: Work, what: str) -> Iterator[RunProgress]:
     columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[count]}"),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}", markup=False),
-        TextColumn("{task.fields[rate]}", markup=False),
-        TextColumn("{task.fields[current]}", markup=False),
+        _BARS.TextColumn("{task.description}"),
+        _BARS.BarColumn(),
+        _BARS.TextColumn("{task.fields[count]}"),
+        _BARS.TimeElapsedColumn(),
+        _BARS.TextColumn("{task.fields[left]}", markup=False),
+        _BARS.TextColumn("{task.fields[rate]}", markup=False),
+        _BARS.TextColumn("{task.fields[current]}", markup=False),
     )
-    with Progress(*columns, console=console, transient=True) as bar:
+    with _BARS.Progress(*columns, console=console, transient=True) as bar:
         first = Status(share=0.0, count=f"0/{work.runs}")
         fields = {name: getattr(first, name) for name in ("count", "left", "rate", "current")}
         task = bar.add_task(what, total=1.0, **fields)

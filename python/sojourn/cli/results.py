@@ -31,6 +31,7 @@ from sojourn.presentation.model import Table
 from sojourn.report import measured
 from sojourn.report.view import details
 from sojourn.result import Result, budget, derived_files, formatting, metrics, tc_stats
+from sojourn.result.estimates import metrics_of
 from sojourn.sweeps import SweepResult
 from sojourn.sweeps.page import write_report
 
@@ -343,7 +344,7 @@ def import_(
         if out is not None:
             exporting.written(products(measurements), out, force=force)
         runs = per_run(measurements)
-        summary = metrics.summary(runs, metrics.metrics_of(runs))
+        summary = metrics.summary(runs, metrics_of(runs.columns))
         applications = measurement.by_application(measurements)
         of_applications = measurement.summary_by_application(applications)
         notes = measurement.notes(measurements)

@@ -22,7 +22,7 @@ from sojourn.cli.progress import progress_bar, work_of
 from sojourn.execute.executor import jobs_at_once
 from sojourn.execute.run import RunPlan
 from sojourn.expectations.expectation import Expectation
-from sojourn.expectations.judging import failed
+from sojourn.expectations.judging import Measured, failed
 from sojourn.result import Result, budget, captures, derived_files, formatting, storage
 from sojourn.result.validity import Finding, Severity
 
@@ -267,9 +267,14 @@ def _show_again(result: Result, request: RunRequest) -> int:
 
 def _verdict(result: Result, request: RunRequest) -> int:
     """Return the exit code of a complete result: that of its validity, then of expectations."""
-    judgements = expecting.judged(request.expectations, [expecting.of_result(result)])
+    judgements = expecting.judged(request.expectations, _measured(result, request))
     code = expecting.FAILED if failed(judgements) else 0
     return judged([result], strict=request.strict) or code
+
+
+def _measured(result: Result, request: RunRequest) -> list[Measured]:
+    """Return what the expectations are judged by; without any, no table is needed."""
+    return [expecting.of_result(result)] if request.expectations else []
 
 
 def judged(results: Iterable[Result], *, strict: bool) -> int:
@@ -314,7 +319,7 @@ def _show(result: Result, request: RunRequest) -> None:
         return
     with tolerated():
         # Tables first: an unknown metric in an expectation does not hide them.
-        measured = [expecting.of_result(result)] if request.expectations else []
+        measured = _measured(result, request)
         json, everything = request.output.json, request.output.everything
         judgements = expecting.judged(request.expectations, measured) if json else []
         if json:

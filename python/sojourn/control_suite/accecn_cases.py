@@ -21,7 +21,7 @@ from sojourn.control_suite.topology import (
     single,
 )
 from sojourn.result import Result
-from sojourn.result.metrics import KEYS
+from sojourn.result.rows import KEYS
 from sojourn.scenario import Link
 
 _CODEL = "codel limit 1000 ecn"

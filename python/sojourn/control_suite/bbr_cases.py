@@ -29,7 +29,7 @@ from sojourn.control_suite.topology import (
     single,
 )
 from sojourn.result import Result
-from sojourn.result.metrics import KEYS
+from sojourn.result.rows import KEYS
 from sojourn.traffic import Request
 
 _FRAME_BITS = 1514 * 8

@@ -5,7 +5,8 @@ import polars as pl
 from sojourn.control_suite.definitions import OWN_METRICS
 from sojourn.control_suite.topology import ControlCase
 from sojourn.result import Result
-from sojourn.result.metrics import HAS_CONNECTION, KEYS, jain
+from sojourn.result.metrics import HAS_CONNECTION, jain
+from sojourn.result.rows import KEYS
 from sojourn.suites.case import PROBE
 from sojourn.suites.measuring import WHOLE, measure
 

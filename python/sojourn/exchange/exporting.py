@@ -18,8 +18,8 @@ from sojourn.exchange import flent_writer, mahimahi, packets, qlog
 from sojourn.exchange.flent_writer import SUFFIX as FLENT_SUFFIX
 from sojourn.exchange.selection import Product, Selection
 from sojourn.result import Result
-from sojourn.result.metrics import KEYS
 from sojourn.result.naming import described
+from sojourn.result.rows import KEYS
 
 # The frame with one row per run and one column per metric, which is not a table of the core.
 METRICS = "metrics"

@@ -16,8 +16,10 @@ from sojourn import _core
 from sojourn.exchange.selection import Product
 from sojourn.result import Result, metrics
 from sojourn.result.catalogue import By, Metric, of_scope, shown
+from sojourn.result.estimates import metrics_of
 from sojourn.result.formatting import counted
-from sojourn.result.metrics import CARRIES_DATA, KEYS, OF_GROUPS, of_tables
+from sojourn.result.metrics import CARRIES_DATA, OF_GROUPS, of_tables
+from sojourn.result.rows import KEYS
 from sojourn.scenario import Scenario
 
 FORMAT, VERSION = "sojourn-measurement", 1
@@ -191,7 +193,7 @@ Bounds = Callable[[Metric, str, int], tuple[float, float]]
 def _metrics(rows: pl.DataFrame) -> list[Metric]:
     """Describe the columns of a table of metrics of runs or applications."""
     if "group" not in rows.columns:
-        return metrics.metrics_of(rows)
+        return metrics_of(rows.columns)
     known = (*of_scope("application"), *OF_CALLS)
     return [metric for metric in known if metric.column in rows.columns]
 
@@ -296,7 +298,7 @@ def products(measurements: Sequence[Measurement]) -> list[Product]:
     frames = {name: combined(measurements, name) for name in TABLES}
     frames = {name: frame for name, frame in frames.items() if not frame.is_empty()}
     runs = per_run(measurements)
-    frames["metrics"] = metrics.summary(runs, metrics.metrics_of(runs))
+    frames["metrics"] = metrics.summary(runs, metrics_of(runs.columns))
     applications = by_application(measurements)
     if not applications.is_empty():
         frames["application_metrics"] = summary_by_application(applications)

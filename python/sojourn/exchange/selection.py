@@ -10,7 +10,7 @@ import polars as pl
 from sojourn import _core
 from sojourn.arguments import ArgumentError
 from sojourn.result import Result
-from sojourn.result.metrics import check_arms
+from sojourn.result.estimates import check_arms
 
 # Of a file name; most file systems have 255 as their limit.
 LONGEST_NAME = 250
@@ -27,7 +27,7 @@ class Selection:
     def check(self) -> None:
         """Refuse an arm or a replication without a finished run."""
         if self.arm is not None:
-            check_arms(self.result.table(), "arm", self.arm)
+            check_arms(self.result.table()["arm"], "arm", self.arm)
         if any(True for _ in self.runs()):
             return
         found = self._of_arm(self.result.table())["replication"].to_list()

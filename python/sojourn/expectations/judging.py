@@ -15,8 +15,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-import polars as pl
-
 from sojourn import _core
 from sojourn.deferred import Deferred
 from sojourn.errors import invalid
@@ -29,11 +27,12 @@ from sojourn.result.student import mean_and_interval
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+    import polars as pl
 
     Numbers = npt.NDArray[np.float64]
 else:
     # Needed only where expectations are judged.
-    np = Deferred("numpy")
+    np, pl = Deferred("numpy"), Deferred("polars")
 
 Verdict = Literal["pass", "fail", "undecided"]
 # One random number generator per expectation: the same runs have the same verdict.
@@ -48,9 +47,9 @@ _KEYS = ("point", "arm", "replication", "group")
 class Measured:
     """What expectations are judged by."""
 
-    runs: pl.DataFrame
+    runs: "pl.DataFrame"
     capacities: Mapping[str, Mapping[str, float | None]]
-    groups: Callable[[], Sequence[pl.DataFrame]] = tuple
+    groups: "Callable[[], Sequence[pl.DataFrame]]" = tuple
     place: str = ""
 
     @property
@@ -69,7 +68,7 @@ class Measured:
         selected = frame.filter(pl.col("arm") == arm).select("replication", column).drop_nulls()
         return dict(selected.iter_rows())
 
-    def _find(self, name: str, place: str) -> tuple[pl.DataFrame, str]:
+    def _find(self, name: str, place: str) -> "tuple[pl.DataFrame, str]":
         group, dot, metric = name.rpartition(".")
         if not dot:
             columns = [column for column in self.runs.columns if column not in _KEYS]

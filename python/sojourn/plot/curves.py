@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from sojourn.result import Result, metrics
-from sojourn.result.metrics import KEYS
+from sojourn.result.rows import KEYS
 
 # A line of a figure cannot show more points.
 POINTS = 240

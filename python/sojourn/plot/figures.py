@@ -24,7 +24,7 @@ from sojourn.plot.panels import Kind, View, panel
 from sojourn.presentation import draw, latex
 from sojourn.presentation.figure import FEW, Figure, Line, Mark, Panel, Points
 from sojourn.result import Result, derived_files
-from sojourn.result.metrics import check_arms
+from sojourn.result.estimates import check_arms
 
 # Programs that can measure text, in the order in which they are tried.
 _PROGRAMS = ("pdflatex", "lualatex", "xelatex")
@@ -347,7 +347,7 @@ def _arms(result: Result, arms: Sequence[str] | None) -> list[str]:
     """Return the arms to draw, in the order of the scenario."""
     if arms is None:
         return result.arms
-    check_arms(result.table(), "arms", *arms)
+    check_arms(result.table()["arm"], "arms", *arms)
     return [arm for arm in result.arms if arm in arms]
 
 

@@ -29,8 +29,8 @@ from sojourn.presentation.figure import (
     named_axis,
 )
 from sojourn.result import Result
+from sojourn.result.estimates import mean_and_interval
 from sojourn.result.formatting import significant
-from sojourn.result.metrics import mean_and_interval
 
 Kind = Literal["ecdf", "box", "violin", "series", "bars", "ellipse"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

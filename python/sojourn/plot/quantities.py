@@ -12,7 +12,8 @@ from sojourn.arguments import ArgumentError
 from sojourn.plot import curves
 from sojourn.result import Result
 from sojourn.result.catalogue import METRICS
-from sojourn.result.metrics import DROPS, KEYS
+from sojourn.result.metrics import DROPS
+from sojourn.result.rows import KEYS
 
 # Longest name of a group in a label.
 _NAME = 60

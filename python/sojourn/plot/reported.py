@@ -13,7 +13,7 @@ from sojourn.presentation import style
 from sojourn.presentation.figure import Figure, Line
 from sojourn.result import Result
 from sojourn.result.formatting import significant
-from sojourn.result.metrics import KEYS
+from sojourn.result.rows import KEYS
 
 # Rows of the table that stands in for a line.
 _ROWS = 12

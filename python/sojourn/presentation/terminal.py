@@ -6,14 +6,16 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from rich import table as bordered
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text as Cell
 
 from sojourn import _core
+from sojourn.deferred import Deferred
 from sojourn.presentation.model import Block, Code, Items, Paragraph, Section, Table, plain
 
+# Needed on terminals only.
+_BORDERED = Deferred("rich.table")
 # Space between columns with borders and without.
 BORDER = 3
 GAP = 2
@@ -69,10 +71,10 @@ def print_table(table: Table) -> None:
     for columns in whole if is_text else _blocks([head, *rows], console.width, table.lead):
         # Not the title of the table, which would be wrapped at its width.
         console.print(Cell(_core.printable(table.title), style="bold"))
-        drawn = bordered.Table()
+        drawn = _BORDERED.Table()
         for index in columns:
             justify = "left" if index < table.words else "right"
-            drawn.add_column(Cell(_stacked(head[index])), justify=justify)  # type: ignore[arg-type]
+            drawn.add_column(Cell(_stacked(head[index])), justify=justify)
         for row in rows:
             drawn.add_row(*(Cell(_stacked(row[index]) if index else row[0]) for index in columns))
         console.print(drawn)

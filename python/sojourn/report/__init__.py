@@ -15,4 +15,4 @@ if TYPE_CHECKING:
 __all__ = ["html", "write"]
 
 # Most commands write no report, but use the tables of one.
-__getattr__ = Deferred("sojourn.report.page", __all__).__getattr__
+__getattr__ = Deferred("sojourn.report.page", names=__all__).__getattr__

@@ -24,8 +24,8 @@ from sojourn.presentation.model import (
 from sojourn.report import page
 from sojourn.report.view import MEANS, Part, ResultView
 from sojourn.result import Result, metrics
+from sojourn.result.estimates import metrics_of
 from sojourn.result.formatting import counted
-from sojourn.result.metrics import metrics_of
 
 _NOTE = (
     "Simulated runs are measured from the warm-up to their end, measured runs from the same time "
@@ -145,7 +145,7 @@ def view(
     title: str, arms: Sequence[str], runs: pl.DataFrame, applications: pl.DataFrame
 ) -> ResultView:
     """Compute the means of runs and applications."""
-    known = metrics_of(runs)
+    known = metrics_of(runs.columns)
     rows = metrics.summary(runs, known).iter_rows(named=True)
     return ResultView(
         title=title,

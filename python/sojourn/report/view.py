@@ -19,7 +19,8 @@ from sojourn.presentation.model import (
 )
 from sojourn.result import Result, formatting
 from sojourn.result.catalogue import By, Metric, shown
-from sojourn.result.metrics import metrics_of
+from sojourn.result.estimates import Estimates, metrics_of
+from sojourn.result.rows import grouped
 
 Row = Mapping[str, Any]
 CHANGES = (
@@ -211,19 +212,17 @@ def heading(metric: Metric) -> Column:
 
 def view(result: Result) -> ResultView:
     """Compute every number that tables and reports show."""
-    runs = result.table()
-    arms = runs["arm"].unique(maintain_order=True).to_list()
+    found = result.estimates
+    arms = found.arms
     whole = Part(
         name=None,
-        metrics=metrics_of(runs),
-        estimates=_by_metric(result.summary().iter_rows(named=True)),
+        metrics=metrics_of(found.table()),
+        estimates=_by_metric(found.summary()),
         differences={
-            (arm, row["metric"]): row
-            for arm in arms[1:]
-            for row in result.difference(arms[0], arm).iter_rows(named=True)
+            (arm, row["metric"]): row for arm in arms[1:] for row in found.difference(arms[0], arm)
         },
     )
-    groups = _sections(result, arms, "group")
+    groups = _sections(found, arms, "group")
     present = {column for group in groups for _, column in group.estimates}
     return ResultView(
         title=result.scenario.checked.name,
@@ -231,10 +230,10 @@ def view(result: Result) -> ResultView:
         every=result.arms,
         whole=whole,
         groups=[_with(section, present) for section in groups],
-        classes=[one for one in _sections(result, arms, "class") if _had_packets(one)],
+        classes=[one for one in _sections(found, arms, "class") if _had_packets(one)],
         applications=[
             _with(section, {column for _, column in section.estimates})
-            for section in _sections(result, arms, "application")
+            for section in _sections(found, arms, "application")
         ],
         delay_changes=_delay_changes(result),
     )
@@ -289,22 +288,23 @@ def _with(section: Part, columns: Container[str]) -> Part:
     )
 
 
-def _sections(result: Result, arms: Sequence[str], by: By) -> list[Part]:
+def _sections(found: Estimates, arms: Sequence[str], by: By) -> list[Part]:
     """Return one section per group."""
-    summary = result.summary(by)
-    differences = {arm: result.difference(arms[0], arm, by) for arm in arms[1:]}
+    differences = {
+        arm: grouped(found.difference(arms[0], arm, by), itemgetter("group")) for arm in arms[1:]
+    }
     return [
         Part(
             name=group,
             metrics=shown(by),
-            estimates=_by_metric(summary.filter(group=group).iter_rows(named=True)),
+            estimates=_by_metric(rows),
             differences={
                 (arm, row["metric"]): row
                 for arm, compared in differences.items()
-                for row in compared.filter(group=group).iter_rows(named=True)
+                for row in compared.get(group, ())
             },
         )
-        for group in summary["group"].unique(maintain_order=True)
+        for group, rows in grouped(found.summary(by), itemgetter("group")).items()
     ]
 
 

@@ -9,8 +9,9 @@ from sojourn import _core
 from sojourn.arguments import ArgumentError
 from sojourn.presentation import latex
 from sojourn.presentation.model import Column, Table, Text
-from sojourn.result import derived_files, formatting, metrics
+from sojourn.result import derived_files, formatting
 from sojourn.result.catalogue import By, Metric
+from sojourn.result.estimates import check_arms, metrics_by
 
 MEANS = r"Means over $n$ runs $\pm$ half the width of their 95\,\% bootstrap intervals."
 DIFFERENCES = (
@@ -42,12 +43,12 @@ def of_metrics(
     """
     whole: tuple[By, ...] = ("run",)
     kinds = whole if group is None else _OF_GROUPS
-    known = [metric for by in kinds for metric in metrics.metrics_by(by, per_run)]
+    known = [metric for by in kinds for metric in metrics_by(by, per_run.columns)]
     finished = per_run["arm"].unique(maintain_order=True).to_list()
     shown = finished if arms is None else list(arms)
-    metrics.check_arms(per_run, "arms", *shown)
+    check_arms(per_run["arm"], "arms", *shown)
     if baseline is not None:
-        metrics.check_arms(per_run, "baseline", baseline)
+        check_arms(per_run["arm"], "baseline", baseline)
     if baseline is None:
         frames = [summary(by) for by in kinds]
     else:

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from sojourn.arguments import ArgumentError, checked
-from sojourn.result.metrics import KEYS
 from sojourn.result.result import Result
+from sojourn.result.rows import KEYS
 
 COLUMNS = ("qoo", "qoo_latency", "qoo_loss", "qoo_throughput")
 

@@ -7,21 +7,28 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
 
-import polars as pl
-
 from sojourn import _core
 from sojourn.arguments import ArgumentError, checked, replaceable
 from sojourn.arguments.common import MaxBytes
 from sojourn.deferred import Deferred
-from sojourn.result import latex, metrics, stationarity
+from sojourn.result import stationarity
 from sojourn.result.catalogue import By
+from sojourn.result.estimates import Estimates, check_arms, metrics_by
+from sojourn.result.rows import KEYS, Records, records, rows
 from sojourn.result.tables import ResultTables
 from sojourn.result.validity import Evidence, Validity, assess, setups, sparse
 from sojourn.scenario import Link, Scenario
 
 if TYPE_CHECKING:
+    import polars as pl
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from sojourn.result import latex, metrics
+else:
+    # Commands print what is computed without polars, whose import takes longer.
+    pl = Deferred("polars")
+    latex, metrics = Deferred("sojourn.result.latex"), Deferred("sojourn.result.metrics")
 
 # Drawing needs results, not the other way round, and matplotlib is slow to import.
 _FIGURES = Deferred("sojourn.plot.figures")
@@ -107,7 +114,7 @@ class Result(ResultTables):
         return self._outcome.total
 
     @checked
-    def table(self, by: By = "run") -> pl.DataFrame:
+    def table(self, by: By = "run") -> "pl.DataFrame":
         """Return every metric of every run (``docs/metrics.md``).
 
         Parameters
@@ -134,11 +141,16 @@ class Result(ResultTables):
         return self._metrics[by]
 
     @cached_property
-    def _metrics(self) -> dict[By, pl.DataFrame]:
+    def estimates(self) -> Estimates:
+        """The rows of the summaries and differences, as plain values."""
+        return Estimates(self._outcome)
+
+    @cached_property
+    def _metrics(self) -> "dict[By, pl.DataFrame]":
         """The tables of metrics that were computed."""
         return {}
 
-    def _measured(self, by: By) -> pl.DataFrame:
+    def _measured(self, by: By) -> "pl.DataFrame":
         """Compute a table of metrics."""
         return pl.DataFrame(self._outcome.metrics(by))
 
@@ -150,45 +162,54 @@ class Result(ResultTables):
     def _evidence(self) -> Evidence:
         """Return what the checks of validity are based on."""
         checked = self.scenario.checked
+        table = self._outcome.table
+        flows, links, pings = records(table("flows")), records(table("links")), table("pings")
+        times = ("started_s", "completed_s", "duration_s")
+        transactions = records(table("transactions"), *KEYS, "group", *times)
         return Evidence(
             arms=setups(self.scenario),
-            flows=self.flows,
-            links=self.links,
-            flow_series=self.flow_series,
-            link_series=self.link_series,
-            transactions=self.transactions,
+            flows=flows,
+            links=links,
+            flow_series=table("flow_series"),
+            link_series=table("link_series"),
+            transactions=transactions,
             finished=self.finished,
             total=self.total,
             replications=checked.replications,
             warmup_s=checked.warmup_s,
             duration_s=checked.duration_s,
-            per_application=self.table("application"),
-            applications=self.applications,
+            per_application=records(self._outcome.metrics("application")),
+            applications=records(table("applications")),
             facts=self.provenance.get("validity", ()),
             concerns=checked.concerns,
-            drifts=self._drifts(),
-            sparse=sparse(self.flows, self.pings, self.transactions, warmup_s=checked.warmup_s),
+            drifts=self._drifts(flows, links),
+            sparse=sparse(
+                flows,
+                rows(pings, *KEYS, "t_s", "rtt_ms"),
+                transactions,
+                warmup_s=checked.warmup_s,
+            ),
         )
 
-    def _drifts(self) -> list[stationarity.Drift]:
+    def _drifts(self, flows: Records, links: Records) -> list[stationarity.Drift]:
         """Compare the halves of the measured time, unless a link changes during the run."""
-        links = [link for link in self.scenario.links.values() if isinstance(link, Link)]
+        configured = [link for link in self.scenario.links.values() if isinstance(link, Link)]
         varies = ("changes", "trace", "rate_trace", "delay_trace", "loss_trace")
-        if any(getattr(link, key) for link in links for key in varies):
+        if any(getattr(link, key) for link in configured for key in varies):
             return []
         checked = self.scenario.checked
         return stationarity.drifts(
-            self.flows,
-            self.flow_series,
-            self.links,
-            self.link_series,
-            self.pings,
+            flows,
+            self._outcome.table("flow_series"),
+            links,
+            self._outcome.table("link_series"),
+            self._outcome.table("pings"),
             warmup_s=checked.warmup_s,
             duration_s=checked.duration_s,
         )
 
     @checked
-    def summary(self, by: By = "run") -> pl.DataFrame:
+    def summary(self, by: By = "run") -> "pl.DataFrame":
         """Average every metric over the runs of each arm.
 
         Parameters
@@ -210,10 +231,10 @@ class Result(ResultTables):
             `by` is unknown.
         """
         table = self.table(by)
-        return metrics.summary(table, metrics.metrics_by(by, table))
+        return metrics.summary(table, metrics_by(by, table.columns))
 
     @checked
-    def difference(self, baseline: str, other: str, by: By = "run") -> pl.DataFrame:
+    def difference(self, baseline: str, other: str, by: By = "run") -> "pl.DataFrame":
         """Average the paired difference `other` - `baseline` of every metric.
 
         Parameters
@@ -236,9 +257,9 @@ class Result(ResultTables):
             An arm is unknown or has no finished run, or `by` is unknown.
         """
         table = self.table(by)
-        metrics.check_arms(self.table(), "baseline", baseline)
-        metrics.check_arms(self.table(), "other", other)
-        return metrics.difference(table, metrics.metrics_by(by, table), baseline, other)
+        check_arms(self.table()["arm"], "baseline", baseline)
+        check_arms(self.table()["arm"], "other", other)
+        return metrics.difference(table, metrics_by(by, table.columns), baseline, other)
 
     @checked
     def save(self, directory: str | Path, *, force: bool = False) -> None:
@@ -307,7 +328,7 @@ class Result(ResultTables):
         """
         return cls(_core.Outcome.load(str(directory), max_bytes))
 
-    def _frame(self, name: str) -> pl.DataFrame:
+    def _frame(self, name: str) -> "pl.DataFrame":
         # Rechunk: polars expressions fail on string columns whose first chunk is empty.
         return pl.DataFrame(self._outcome.table(name)).rechunk()
 

@@ -4,13 +4,27 @@ If goodput or latency differs between the halves by more than chance explains, t
 settled when the measurement began, and the means depend on the length of the run.
 """
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain, pairwise
+from operator import itemgetter
 from statistics import fmean
+from typing import Any, NamedTuple
 
-import polars as pl
-
-from sojourn.result.metrics import HAS_CONNECTION, HAS_CONSTANT_RATE, IS_MEASURED_AS_FLOW, KEYS
+from sojourn import _core
+from sojourn.result.rows import (
+    CONNECTIONS,
+    CONSTANT_RATE,
+    MEASURED_AS_FLOW,
+    Record,
+    Records,
+    by_run,
+    grouped,
+    mean,
+    stretches,
+)
 from sojourn.result.student import p_value
 
 # Probability of at least one false alarm in a stationary result, divided among its tests.
@@ -25,10 +39,12 @@ LEAST_RUNS = 3
 PARTS = 5
 # Of a shorter measured time, parts are too short to be tested.
 LEAST_PAIRS = 4
-# Rows of the series of a result that are examined at once.
-ROWS = 200_000
 # A link is a source of latency if packets wait for it for this share of the time.
 BUSY_SHARE = 0.05
+
+
+# The mean of a quantity in each part of the measured time of a run.
+Parts = dict[int, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,11 +61,11 @@ class Drift:
 
 
 def drifts(
-    flows: pl.DataFrame,
-    flow_series: pl.DataFrame,
-    links: pl.DataFrame,
-    link_series: pl.DataFrame,
-    pings: pl.DataFrame,
+    flows: Records,
+    flow_series: _core.Table,
+    links: Records,
+    link_series: _core.Table,
+    pings: _core.Table,
     *,
     warmup_s: float,
     duration_s: float,
@@ -66,158 +82,194 @@ def drifts(
     is part of the experiment. Latency is compared only where nothing but such load, calls and
     pings is sent: other traffic begins and ends by itself.
     """
-    endless = HAS_CONNECTION & pl.col("bytes").is_null()
-    foreign = ~(endless | HAS_CONSTANT_RATE)
-    alone = flows.group_by("arm").agg(alone=~foreign.any()).filter("alone")
-    span = {"warmup_s": warmup_s, "duration_s": duration_s}
-    spans, rates = [], []
-    # In pieces: the series are long, and each step copies its piece.
-    for piece in _pieces(flow_series):
-        load = _load(flows, piece)
-        spans.append(_spans(load))
-        rates.append(_parts(_goodput(load), **span))
-    steady = _steady(pl.concat(spans), warmup_s=warmup_s, duration_s=duration_s)
-    waiting = steady.join(alone, on="arm", how="semi")
-    goodput = _of_arms(rates, steady)
-    ping = _of_arms([_parts(_ping_rtt(piece), **span) for piece in _pieces(pings)], waiting)
-    busy = _busy(links, pings)
-    sojourn = _of_arms(
-        [_parts(_sojourn(busy, piece), **span) for piece in _pieces(link_series)], waiting
-    )
-    parts = pl.concat(
-        part.with_columns(quantity=pl.format(name, "of"), unit=pl.lit(unit))
-        for part, name, unit in (
-            (goodput, "goodput {}", "Mbit/s"),
-            (ping, "ping RTT{}", "ms"),
-            (sojourn, "sojourn time of link {}", "ms"),
+    foreign = {
+        flow["arm"] for flow in flows if not (_is_endless(flow) or flow["kind"] in CONSTANT_RATE)
+    }
+    halves = Halves(warmup_s, duration_s)
+    starts, goodput = _load(flows, flow_series, halves)
+    steady = {arm for arm, spans in starts.items() if _is_steady(spans, halves)}
+    waiting = steady - foreign
+    rtt, with_pings = _of_series(pings, ("rtt_ms",), halves, _ping)
+    busy = {
+        place
+        for place, of in grouped(links, itemgetter("arm", "link")).items()
+        if place[0] not in with_pings and (mean(row["busy_share"] for row in of) or 0) >= BUSY_SHARE
+    }
+    names = ("link", "sojourn_ms_mean", "sent_packets")
+    sojourn = _of_series(link_series, names, halves, partial(_sojourn, busy))[0] if busy else {}
+    tests = [
+        test
+        for name, unit, parts, arms in (
+            ("goodput {}", "Mbit/s", goodput, steady),
+            ("ping RTT{}", "ms", rtt, waiting),
+            ("sojourn time of link {}", "ms", sojourn, waiting),
         )
-    )
-    tests = list(_tests(parts, middle_s=(warmup_s + duration_s) / 2))
-    of_arms = {arm: at for at, arm in enumerate(flows["arm"].unique(maintain_order=True))}
+        for test in _tests(parts, arms, name, unit, middle_s=(warmup_s + duration_s) / 2)
+    ]
+    of_arms = {arm: at for at, arm in enumerate(dict.fromkeys(flow["arm"] for flow in flows))}
     found = [drift for drift, p in tests if _is_large(drift) and p < FALSE_ALARM / len(tests)]
     return sorted(found, key=lambda drift: of_arms[drift.arm])
+
+
+def _is_endless(flow: Record) -> bool:
+    return flow["kind"] in CONNECTIONS and flow["bytes"] is None
 
 
 def _is_large(drift: Drift) -> bool:
     return abs(drift.second - drift.first) > LEAST_SHARE * (drift.first + drift.second) / 2
 
 
-def _pieces(table: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Cut a table into pieces of whole runs with about `ROWS` rows."""
-    changes = pl.any_horizontal(pl.col(key) != pl.col(key).shift(1) for key in KEYS)
-    starts = [0, *table.select(changes.arg_true()).to_series().to_list()]
-    # The rows of a run follow each other, unless another program wrote the table.
-    if table.height <= ROWS or table[starts].select(KEYS).is_duplicated().any():
-        yield table
-        return
-    begin = 0
-    for end in [*starts[1:], table.height]:
-        if end - begin >= ROWS or end == table.height:
-            yield table[begin:end]
-            begin = end
+class Halves(NamedTuple):
+    """The measured time, of which each half has `PARTS` parts."""
+
+    warmup_s: float
+    duration_s: float
+
+    def part(self, t_s: float) -> int | None:
+        """Return the part that an interval that ends at a time belongs to; None if it has none."""
+        if not self.warmup_s < t_s <= self.duration_s:
+            return None
+        length = (self.duration_s - self.warmup_s) / (2 * PARTS)
+        return math.ceil((t_s - self.warmup_s) / length) - 1
 
 
-def _load(flows: pl.DataFrame, flow_series: pl.DataFrame) -> pl.DataFrame:
-    """Return the series of the flows that send without end, with the length of each interval."""
-    keys = [*KEYS, "flow"]
-    endless = HAS_CONNECTION & pl.col("bytes").is_null()
-    of_load = flows.filter(endless | (HAS_CONSTANT_RATE & IS_MEASURED_AS_FLOW))
-    of_load = of_load.select(*keys, pl.col("direction").fill_null("total"))
-    # Of long series, only what is needed.
-    rates = flow_series.select(*keys, "t_s", "goodput_mbit_per_s")
-    series = of_load.join(rates, on=keys, how="inner", maintain_order="left_right")
-    step = pl.col("t_s") - pl.col("t_s").shift(1).over(keys)
-    series = series.with_columns(step=step)
-    # The series of a flow begins with the interval in which it starts; all are of equal length.
-    first = pl.coalesce(pl.col("step").min().over(keys), "t_s")
-    return series.with_columns(step=pl.col("step").fill_null(first))
+class Means:
+    """Weighted means of a quantity, such as the goodput of a direction, in each part of a run."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, dict[int, tuple[float, float]]] = {}
+
+    def add(self, of: str, part: int | None, value: float, weight: float) -> None:
+        """Add a value."""
+        if part is not None:
+            parts = self._sums.setdefault(of, {})
+            total, weights = parts.get(part, (0.0, 0.0))
+            parts[part] = total + value * weight, weights + weight
+
+    def all(self) -> Iterator[tuple[str, Parts]]:
+        """Yield what the quantities are of, in order, and their means."""
+        for of, parts in sorted(self._sums.items()):
+            yield of, {part: sums[0] / sums[1] for part, sums in sorted(parts.items()) if sums[1]}
 
 
-def _spans(load: pl.DataFrame) -> pl.DataFrame:
-    """Return the start and the end of each flow, and the length of the intervals of its series."""
-    return load.group_by(*KEYS, "flow", maintain_order=True).agg(
-        start=pl.col("t_s").first() - pl.col("step").min(),
-        end=pl.col("t_s").last(),
-        interval=pl.col("step").min(),
-    )
+# The means of each run, by arm and replication.
+Quantities = dict[tuple[str, int], Means]
 
 
-def _steady(spans: pl.DataFrame, *, warmup_s: float, duration_s: float) -> pl.DataFrame:
-    """Return the arms whose load neither starts nor ends within the measured time."""
-    together = pl.max_horizontal(warmup_s, pl.col("start").min().over(KEYS) + TOGETHER_S)
-    late = (pl.col("start") > together) & (pl.col("start") < duration_s)
-    early = (pl.col("end") > warmup_s) & (pl.col("end") < duration_s - pl.col("interval"))
-    return spans.group_by("arm").agg(steady=~(late | early).any()).filter("steady").select("arm")
+class Span(NamedTuple):
+    """When a flow of a run sent, and the length of the intervals of its series."""
+
+    replication: int
+    start_s: float
+    end_s: float
+    interval_s: float
 
 
-def _goodput(load: pl.DataFrame) -> pl.DataFrame:
-    """Sum the goodput of each direction over its flows."""
-    rate = pl.col("goodput_mbit_per_s")
-    return (
-        load.drop_nulls("t_s")
-        .group_by(*KEYS, of="direction", t_s="t_s", maintain_order=True)
-        .agg(value=rate.sum(), weight=pl.col("step").min())
-    )
+def _load(
+    flows: Records, flow_series: _core.Table, halves: Halves
+) -> tuple[dict[str, list[Span]], Quantities]:
+    """Return the spans of the flows that send without end, by arm, and the goodput of directions.
+
+    The series of a flow begins with the interval in which it starts; all are of equal length.
+    """
+    directions = {
+        (flow["arm"], flow["replication"], flow["flow"]): flow["direction"] or "total"
+        for flow in flows
+        if _is_endless(flow) or (flow["kind"] in CONSTANT_RATE and flow["kind"] in MEASURED_AS_FLOW)
+    }
+    spans: dict[str, list[Span]] = {}
+    goodput: Quantities = {}
+    for run, columns in by_run(flow_series, "flow", "t_s", "goodput_mbit_per_s"):
+        arm, replication = run
+        goodput[run] = means = Means()
+        sums: dict[str, dict[float, float]] = {}
+        lengths: dict[str, dict[float, float]] = {}
+        for flow, places in _by_flow(columns[0]).items():
+            if (direction := directions.get((*run, flow))) is None:
+                continue
+            times, rates = (_taken(column, places) for column in columns[1:])
+            steps = [after - before for before, after in pairwise(times)]
+            interval_s = min(steps, default=times[0])
+            span = Span(replication, times[0] - interval_s, times[-1], interval_s)
+            spans.setdefault(arm, []).append(span)
+            sum_of, length_of = sums.setdefault(direction, {}), lengths.setdefault(direction, {})
+            for t_s, rate, step in zip(times, rates, [interval_s, *steps], strict=True):
+                sum_of[t_s] = sum_of.get(t_s, 0.0) + (rate or 0.0)
+                if step < length_of.get(t_s, math.inf):
+                    length_of[t_s] = step
+        for direction, sum_of in sums.items():
+            for t_s, rate in sum_of.items():
+                means.add(direction, halves.part(t_s), rate, lengths[direction][t_s])
+    return spans, goodput
 
 
-def _ping_rtt(pings: pl.DataFrame) -> pl.DataFrame:
-    return pings.drop_nulls("rtt_ms").select(
-        *KEYS, "t_s", of=pl.lit(""), value="rtt_ms", weight=pl.lit(1.0)
-    )
+def _by_flow(flows: Iterable[str]) -> dict[str, list[slice]]:
+    """Return where the rows of each flow are."""
+    places: dict[str, list[slice]] = {}
+    for flow, place in stretches(flows):
+        places.setdefault(flow, []).append(place)
+    return places
 
 
-def _busy(links: pl.DataFrame, pings: pl.DataFrame) -> pl.DataFrame:
-    """Return the links for which packets wait, in arms without pings."""
-    busy = links.group_by("arm", "link").agg(pl.col("busy_share").mean())
-    return busy.filter(pl.col("busy_share") >= BUSY_SHARE).join(pings, on="arm", how="anti")
+def _taken(column: Sequence[Any], places: Iterable[slice]) -> list[Any]:
+    return list(chain.from_iterable(column[place] for place in places))
 
 
-def _sojourn(busy: pl.DataFrame, link_series: pl.DataFrame) -> pl.DataFrame:
-    """Return the sojourn times of links."""
-    return (
-        link_series.lazy()
-        .filter(pl.col("sojourn_ms_mean").is_not_null())
-        .join(busy.lazy(), on=["arm", "link"], how="semi", maintain_order="left")
-        .select(
-            *KEYS,
-            "t_s",
-            of="link",
-            value="sojourn_ms_mean",
-            weight=pl.col("sent_packets").cast(pl.Float64),
-        )
-        .collect()
-    )
+def _is_steady(spans: Iterable[Span], halves: Halves) -> bool:
+    """Whether the load of an arm neither starts nor ends within the measured time."""
+    for run in grouped(spans, itemgetter(0)).values():
+        together_s = max(halves.warmup_s, min(span.start_s for span in run) + TOGETHER_S)
+        for span in run:
+            late = together_s < span.start_s < halves.duration_s
+            early = halves.warmup_s < span.end_s < halves.duration_s - span.interval_s
+            if late or early:
+                return False
+    return True
 
 
-def _parts(values: pl.DataFrame, *, warmup_s: float, duration_s: float) -> pl.DataFrame:
-    """Average the values of each run in each part of the measured time, in lists."""
-    length = (duration_s - warmup_s) / (2 * PARTS)
-    # An interval that ends with a part belongs to it.
-    part = (((pl.col("t_s") - warmup_s) / length).ceil() - 1).cast(pl.Int64)
-    mean = (pl.col("value") * pl.col("weight")).sum() / pl.col("weight").sum()
-    keys = [*KEYS, "of"]
-    is_measured = pl.col("t_s").is_between(warmup_s, duration_s, closed="right")
-    return (
-        values.filter(is_measured)
-        .group_by(*keys, part=part, maintain_order=True)
-        .agg(mean=mean)
-        .sort(*keys, "part")
-        .group_by(*keys, maintain_order=True)
-        .agg("part", "mean")
-    )
+def _of_series(
+    table: _core.Table,
+    names: Iterable[str],
+    halves: Halves,
+    sample: Callable[..., tuple[str, float, float] | None],
+) -> tuple[Quantities, set[str]]:
+    """Average a quantity of each run; return also the arms in the table.
+
+    `sample` returns what the quantity of a row is of, its value and its weight; None without one.
+    """
+    found: Quantities = {}
+    for run, columns in by_run(table, "t_s", *names):
+        found[run] = means = Means()
+        for t_s, *values in zip(*columns, strict=True):
+            if (of := sample(run[0], *values)) is not None:
+                name, value, weight = of
+                means.add(name, halves.part(t_s), value, weight)
+    return found, {arm for arm, _ in found}
 
 
-def _of_arms(parts: Sequence[pl.DataFrame], arms: pl.DataFrame) -> pl.DataFrame:
-    """Put the parts of all runs of some arms in order."""
-    found = pl.concat(parts).join(arms, on="arm", how="semi", maintain_order="left")
-    return found.sort(*KEYS, "of")
+def _ping(_arm: str, rtt_ms: float | None) -> tuple[str, float, float] | None:
+    return None if rtt_ms is None else ("", rtt_ms, 1.0)
 
 
-def _tests(parts: pl.DataFrame, *, middle_s: float) -> Iterator[tuple[Drift, float]]:
-    """Compare the halves of each quantity of each arm, with the p value of their difference."""
-    of = ["arm", "quantity", "unit"]
-    for (arm, quantity, unit), runs in parts.group_by(of, maintain_order=True):
-        rows = [dict(zip(*row, strict=True)) for row in runs.select("part", "mean").iter_rows()]
+def _sojourn(
+    busy: Container[tuple[str, str]], arm: str, link: str, sojourn_ms: float | None, sent: int
+) -> tuple[str, float, float] | None:
+    """Return the sojourn time of a link for which packets wait, in arms without pings."""
+    return None if sojourn_ms is None or (arm, link) not in busy else (link, sojourn_ms, sent)
+
+
+def _tests(
+    means: Quantities, arms: Container[str], name: str, unit: str, *, middle_s: float
+) -> Iterator[tuple[Drift, float]]:
+    """Compare the halves of each quantity of some arms, with the p value of their difference."""
+    found = [
+        ((arm, of), parts)
+        for (arm, _), run in sorted(means.items(), key=itemgetter(0))
+        if arm in arms
+        for of, parts in run.all()
+    ]
+    for (arm, of), of_runs in grouped(found, itemgetter(0)).items():
+        rows = [parts for _, parts in of_runs]
         # Parts without a sample are left out on both sides.
         pairs = [(n, n + PARTS) for n in range(PARTS)]
         pairs = [pair for pair in pairs if all(pair[0] in row and pair[1] in row for row in rows)]
@@ -230,7 +282,7 @@ def _tests(parts: pl.DataFrame, *, middle_s: float) -> Iterator[tuple[Drift, flo
         over_parts = [fmean(of_part) for of_part in zip(*changes, strict=True)]
         drift = Drift(
             arm=arm,
-            quantity=quantity,
+            quantity=name.format(of),
             unit=unit,
             first=fmean(first for first, _ in halves),
             second=fmean(second for _, second in halves),

@@ -10,7 +10,7 @@ from sojourn import _core
 from sojourn.arguments import ArgumentError
 from sojourn.queues.base import inner_queues
 from sojourn.result import Result
-from sojourn.result.metrics import check_arms
+from sojourn.result.estimates import check_arms
 
 MICROS_PER_S = 1e6
 BITS = 8
@@ -167,7 +167,7 @@ def queues(result: Result, *, arm: str, replication: int = 0) -> list[dict[str, 
 
 def _unfinished(result: Result, arm: str, replication: int) -> ArgumentError:
     """Return the error that names the replications of an arm, or the arms, that have finished."""
-    check_arms(result.table(), "arm", arm)
+    check_arms(result.table()["arm"], "arm", arm)
     finished = result.table().filter(pl.col("arm") == arm)["replication"].sort().to_list()
     rule = 'not finished in arm "{arm_name}"; expected one of {finished}'
     return ArgumentError("replication", replication, rule, arm_name=arm, finished=_ranges(finished))

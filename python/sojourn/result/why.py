@@ -21,8 +21,8 @@ from sojourn.queues import plugin
 from sojourn.queues.python_class import registered
 from sojourn.queues.queue_file import short
 from sojourn.result import decisions, repeated
+from sojourn.result.estimates import check_arms
 from sojourn.result.formatting import counted, first_of, significant, size
-from sojourn.result.metrics import check_arms
 from sojourn.result.visits import Visit, visits, way
 from sojourn.scenario import Scenario
 
@@ -110,7 +110,7 @@ def explain(
 def repeating(result: "Result", arm: str | None, replication: int) -> Iterator["Run"]:
     """Repeat a run, to explain packets of it."""
     arm = result.arms[0] if arm is None else arm
-    check_arms(result.table(), "arm", arm)
+    check_arms(result.table()["arm"], "arm", arm)
     repeated.check(result)
     flows = result.flows.filter(arm=arm)
     finished = flows["replication"].unique().to_list()

@@ -12,7 +12,7 @@ import polars as pl
 
 from sojourn.arguments import ArgumentError, in_argument
 from sojourn.expressions import Expression, ExpressionError, Reference, parse
-from sojourn.result.metrics import mean_and_interval
+from sojourn.result.estimates import mean_and_interval
 from sojourn.result.naming import check_possible, metric_column, unit
 from sojourn.scenario import Scenario
 from sojourn.scenario.model import check_arm

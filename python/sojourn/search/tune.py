@@ -11,7 +11,7 @@ from sojourn import _core
 from sojourn.arguments import Argument, takes
 from sojourn.arguments.common import POINTS, RUNS, Where
 from sojourn.execute.executor import ExecutionPlan
-from sojourn.result.metrics import mean_and_interval
+from sojourn.result.estimates import mean_and_interval
 from sojourn.scenario import Scenario
 from sojourn.scenario.paths import Value
 from sojourn.search import figures

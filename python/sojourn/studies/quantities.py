@@ -25,7 +25,8 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.result import Result, metrics
-from sojourn.result.metrics import CARRIES_DATA, HAS_CONNECTION, KEYS
+from sojourn.result.metrics import CARRIES_DATA, HAS_CONNECTION
+from sojourn.result.rows import KEYS
 from sojourn.studies import series
 from sojourn.studies.claims import Subject
 from sojourn.studies.verdicts import Estimate

@@ -17,7 +17,8 @@ import polars as pl
 from sojourn import _core
 from sojourn.plot import curves
 from sojourn.result import Result, metrics, student
-from sojourn.result.metrics import HAS_CONNECTION, KEYS
+from sojourn.result.metrics import HAS_CONNECTION
+from sojourn.result.rows import KEYS
 from sojourn.studies.claims import Subject
 from sojourn.studies.verdicts import Estimate
 

@@ -9,7 +9,8 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.result import Result
-from sojourn.result.metrics import DROPS, KEYS
+from sojourn.result.metrics import DROPS
+from sojourn.result.rows import KEYS
 from sojourn.suites.case import PROBE, Case
 from sojourn.suites.definitions import METRICS
 

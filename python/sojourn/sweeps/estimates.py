@@ -13,6 +13,7 @@ from sojourn.deferred import Deferred
 from sojourn.execute.executor import jobs_at_once
 from sojourn.result import metrics, student
 from sojourn.result.catalogue import Metric
+from sojourn.result.estimates import Interval, mean_and_interval
 from sojourn.result.naming import described
 from sojourn.scenario.quantities import in_base_units, quantity
 from sojourn.sweeps import comparisons
@@ -35,10 +36,10 @@ def main_metrics(columns: Sequence[str]) -> list[Metric]:
     return [one for one in described(columns) if one.role == "headline" or one.column in _USUAL]
 
 
-Estimate = Callable[[Sequence[float]], metrics.Interval]
+Estimate = Callable[[Sequence[float]], Interval]
 
 
-def student_interval(values: Sequence[float]) -> metrics.Interval:
+def student_interval(values: Sequence[float]) -> Interval:
     """Compute the mean and its interval of Student's t distribution, as `until` does.
 
     Without values there is no mean, with one value no interval.
@@ -52,7 +53,7 @@ def by_point(
     runs: pl.DataFrame,
     paths: Sequence[str],
     names: Sequence[str],
-    estimate: Estimate = metrics.mean_and_interval,
+    estimate: Estimate = mean_and_interval,
 ) -> pl.DataFrame:
     """Average every metric over the runs of each point and arm."""
     # Lists, because one frame per cell would be slow.
@@ -135,7 +136,7 @@ def paired(
     return named.select("point", *paths, *(name for name in found.columns if name != "point"))
 
 
-def _estimates(samples: Iterable[Sequence[float]], estimate: Estimate) -> list[metrics.Interval]:
+def _estimates(samples: Iterable[Sequence[float]], estimate: Estimate) -> list[Interval]:
     """Compute means and intervals on all processors: the bootstrap does not hold the GIL.
 
     Equal samples, such as those of a metric that is 0 at most points, are computed once.

@@ -10,6 +10,7 @@ import polars as pl
 from sojourn.arguments import ArgumentError, checked, in_argument
 from sojourn.arguments.common import MaxBytes
 from sojourn.result import metrics
+from sojourn.result.estimates import check_arms, mean_and_interval
 from sojourn.result.naming import described, metric_column
 from sojourn.scenario import Scenario
 from sojourn.scenario.paths import Value
@@ -163,8 +164,8 @@ class SweepResult:
         ResultError
             An arm is unknown or has no finished run, or `by` is unknown.
         """
-        metrics.check_arms(self.runs, "baseline", baseline)
-        metrics.check_arms(self.runs, "other", other)
+        check_arms(self.runs["arm"], "baseline", baseline)
+        check_arms(self.runs["arm"], "other", other)
         return estimates.paired(
             self.runs,
             self.parameters if by == "point" else None,
@@ -220,7 +221,7 @@ class SweepResult:
     def _estimate(self) -> estimates.Estimate:
         """The estimate of single points: with `until`, that which decided to stop."""
         stopped = self.manifest["until"] is not None
-        return estimates.student_interval if stopped else metrics.mean_and_interval
+        return estimates.student_interval if stopped else mean_and_interval
 
     @property
     def complete(self) -> bool:

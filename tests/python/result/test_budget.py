@@ -351,8 +351,8 @@ def test_runs_on_processes_share_the_memory(tmp_path: Path) -> None:
     # What this process (150 MiB) and the helpers of workers (20 MiB) leave, and the tables.
     left = (300 - 150 - 20) * 1.048576
     assert 0.9 * left < 2 * share < left
-    # A worker is stopped at its share.
-    assert share < needed < 1.05 * share
+    # A worker is stopped at its share; both are rounded.
+    assert share <= needed < 1.05 * share
 
 
 # The estimate of these runs is not checked.

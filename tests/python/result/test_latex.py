@@ -14,7 +14,7 @@ from sojourn.plot import figures
 from sojourn.presentation import latex
 from sojourn.presentation.model import Column, Table
 from sojourn.result import formatting
-from sojourn.result.metrics import metrics_of
+from sojourn.result.estimates import metrics_of
 from sojourn.result.naming import described
 from support.shell import Command
 from support.typesetting import tex, typeset
@@ -126,7 +126,7 @@ def test_tex_accepts_every_table(various: sj.Result, tmp_path: Path) -> None:
 def test_the_numbers_are_those_of_the_terminal(result: sj.Result) -> None:
     text = result.to_latex()
     summary = result.summary()
-    for metric in metrics_of(result.table()):
+    for metric in metrics_of(result.table().columns):
         if metric.role not in {"headline", "compared"}:
             continue
         for row in summary.filter(metric=metric.column).iter_rows(named=True):

@@ -1,17 +1,17 @@
 """Validity findings on small scenarios: alarms where they belong, and none elsewhere."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 import sojourn as sj
 from sojourn import report
 from sojourn.queues import qdisc
 from sojourn.result import stationarity, validity
+from sojourn.result.rows import Records
 from sojourn.scenario import presets
 from support.manifests import edit
 
@@ -260,31 +260,15 @@ def test_p_values_are_those_of_students_t(values: Sequence[float], expected: flo
 
 
 def test_percentiles_of_few_observations_are_found() -> None:
-    def transactions(runs: int, per_run: int) -> pl.DataFrame:
-        return pl.DataFrame(
-            [
-                {
-                    "arm": "a",
-                    "replication": run,
-                    "group": "users",
-                    "started_s": 9.0,
-                    "duration_s": 1.0,
-                }
-                for run in range(runs)
-                for _ in range(per_run)
-            ]
-        )
+    def transactions(runs: Iterable[int], per_run: int) -> Records:
+        one = {"arm": "a", "group": "users", "started_s": 9.0, "duration_s": 1.0}
+        return [{**one, "replication": run} for run in runs for _ in range(per_run)]
 
-    flows = pl.DataFrame(
-        schema={"arm": pl.String, "replication": pl.Int64, "group": pl.String,
-                "started_s": pl.Float64, "fct_s": pl.Float64}
-    )  # fmt: skip
-    pings = pl.DataFrame(
-        schema={"arm": pl.String, "replication": pl.Int64, "t_s": pl.Float64, "rtt_ms": pl.Float64}
-    )
+    def sparse(of: Records) -> list[validity.Sparse]:
+        return validity.sparse([], [], of, warmup_s=5.0)
 
     def found(runs: int, per_run: int) -> list[validity.Sparse]:
-        return validity.sparse(flows, pings, transactions(runs, per_run), warmup_s=5.0)
+        return sparse(transactions(range(runs), per_run))
 
     (few,) = found(8, 2)
     assert (few.name, few.percent, few.arms) == ("users: duration p95", 95, ["a"])
@@ -293,11 +277,9 @@ def test_percentiles_of_few_observations_are_found() -> None:
     assert found(10, 19)
     assert found(5, 20) == []
     # Means of 5 1/3 and 19 29/30.
-    uneven = pl.concat([transactions(3, 5), transactions(1, 1)])
-    (few,) = validity.sparse(flows, pings, uneven, warmup_s=5.0)
+    (few,) = sparse([*transactions(range(3), 5), *transactions([0], 1)])
     assert (few.least_per_run, few.least) == ("5.3", 16)
-    almost = pl.concat([transactions(29, 20), transactions(30, 19).filter(replication=29)])
-    (few,) = validity.sparse(flows, pings, almost, warmup_s=5.0)
+    (few,) = sparse([*transactions(range(29), 20), *transactions([29], 19)])
     assert (few.least_per_run, few.least) == ("19.9", 599)
 
 
@@ -362,25 +344,6 @@ def test_a_run_that_lasts_as_long_as_its_program_is_no_experiment(tmp_path: Path
     assert "no link was a bottleneck" in " ".join(texts(live(failed), "note"))
 
 
-def test_long_series_are_examined_in_pieces_of_whole_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = compared(
-        "pfifo", "fq_codel", link="100/20mbit", rtt="25ms", duration="20s", warmup="5s"
-    )
-    whole = result._drifts()  # noqa: SLF001
-    assert whole
-    runs = result.flows.select("arm", "replication").unique().height
-    assert len(list(stationarity._pieces(result.flow_series))) == 1  # noqa: SLF001
-    monkeypatch.setattr(stationarity, "ROWS", 10)
-    pieces = list(stationarity._pieces(result.flow_series))  # noqa: SLF001
-    assert len(pieces) == runs > 2
-    assert pl.concat(pieces).equals(result.flow_series)
-    assert result._drifts() == whole  # noqa: SLF001
-    # Runs whose rows do not follow each other stay together.
-    mixed = pl.concat([*pieces, pieces[0]])
-    (piece,) = stationarity._pieces(mixed)  # noqa: SLF001
-    assert piece.height == mixed.height
-
-
 @pytest.fixture(scope="module")
 def two() -> validity.Evidence:
     """Measure two queues that differ, over 60 s with 10 runs that are one, for speed."""
@@ -402,6 +365,15 @@ def found(evidence: validity.Evidence) -> list[tuple[str, str]]:
     return [(f"{one.severity}", one.text) for one in validity.assess(evidence).findings]
 
 
+def quiet(evidence: validity.Evidence, busy: float) -> Records:
+    """Return the links without drops and marks, for which packets wait this share of the time."""
+    return [
+        {key: 0 if key.startswith(("drops_", "marks_")) else row[key] for key in row}
+        | {"busy_share": busy}
+        for row in evidence.links
+    ]
+
+
 @pytest.mark.parametrize(
     ("busy", "changes", "verdict"),
     [
@@ -415,17 +387,13 @@ def found(evidence: validity.Evidence) -> list[tuple[str, str]]:
 def test_what_limits_a_result_decides_its_verdict(
     two: validity.Evidence, busy: float, changes: dict[str, float], verdict: str
 ) -> None:
-    quiet = pl.selectors.matches("^(drops|marks)_") * 0
-    links = two.links.with_columns(quiet, busy_share=pl.lit(busy))
+    links = quiet(two, busy)
     changed = replace(two, links=links, concerns=(), drifts=(), **changes)  # type: ignore[arg-type]
     assert validity.assess(changed).verdict == verdict
 
 
 def test_errors_come_before_notes(two: validity.Evidence) -> None:
-    quiet = pl.selectors.matches("^(drops|marks)_") * 0
-    idle = replace(
-        two, replications=3, links=two.links.with_columns(quiet, busy_share=pl.lit(0.01))
-    )
+    idle = replace(two, replications=3, links=quiet(two, 0.01))
     severities = [severity for severity, _ in found(idle)]
     assert severities == sorted(severities, key=["error", "warning", "note"].index)
     first, few = found(idle)[0][1], next(text for _, text in found(idle) if "n = 3" in text)
@@ -434,16 +402,13 @@ def test_errors_come_before_notes(two: validity.Evidence) -> None:
 
 
 def test_arms_with_runs_in_common_are_compared_by_these(two: validity.Evidence) -> None:
-    other = two.flows["arm"] == "codel"
-    (first, rest) = (two.flows.filter(~other), two.links.filter(arm="pfifo limit 50"))
-    twin = pl.lit("codel").alias("arm")
-    same = replace(
-        two,
-        flows=pl.concat([first, first.filter(replication=1).with_columns(twin, cc=pl.lit("bbr"))]),
-        links=pl.concat(
-            [rest, rest.filter(replication=1).with_columns(twin, qdisc=pl.lit("codel"))]
-        ),
-    )
+
+    def doubled(rows: Records, **configured: str) -> Records:
+        first = [row for row in rows if row["arm"] != "codel"]
+        twin = {"arm": "codel", **configured}
+        return [*first, *({**row, **twin} for row in first if row["replication"] == 1)]
+
+    same = replace(two, flows=doubled(two.flows, cc="bbr"), links=doubled(two.links, qdisc="codel"))
     text = (
         "codel and pfifo limit 50 have identical results in every run: the settings that differ "
         "(links.up.qdisc) had no effect."

@@ -11,7 +11,7 @@ import sojourn as sj
 from sojourn import _core
 from sojourn.execute.local import ThreadExecutor
 from sojourn.execute.runs import Row, Run
-from sojourn.result import metrics
+from sojourn.result.estimates import Interval, mean_and_interval
 from sojourn.sweeps.estimates import by_point
 from sojourn.sweeps.execution import Execution
 from sojourn.sweeps.run import PreparedSweep, SweepInterrupted, SweepPlan, execute, prepared
@@ -142,9 +142,9 @@ def test_intervals_of_equal_samples_are_computed_once() -> None:
     names = ["drops", "marks", "goodput_up_mbit_per_s"]
     samples: list[list[float]] = []
 
-    def estimate(values: Sequence[float]) -> metrics.Interval:
+    def estimate(values: Sequence[float]) -> Interval:
         samples.append(list(values))
-        return metrics.mean_and_interval(values)
+        return mean_and_interval(values)
 
     found = by_point(runs, ["links.up.rate"], names, estimate)
     assert samples.count([0.0] * 3) == 1
@@ -152,7 +152,7 @@ def test_intervals_of_equal_samples_are_computed_once() -> None:
     for row in found.iter_rows(named=True):
         of_point = runs.filter(point=row["point"])
         for name in names:
-            expected = metrics.mean_and_interval(of_point[name].to_list())
+            expected = mean_and_interval(of_point[name].to_list())
             assert (row[name], row[f"{name}_low"], row[f"{name}_high"]) == expected
 
 

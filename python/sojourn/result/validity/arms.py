@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from itertools import combinations
+from operator import itemgetter
 
-import polars as pl
-
+from sojourn.result.rows import Record, grouped
 from sojourn.result.validity.evidence import Evidence, Setup
 from sojourn.result.validity.finding import Finding, Severity, note, warning
 from sojourn.traffic.applications import Application, Sessions
@@ -27,14 +27,16 @@ COMPARED = {
 }
 # Values that do not affect packets; names of arms and their changes, which are applied.
 NEUTRAL = {"name", "replications", "seed", "sample", "keep_events", "sample_state", "arms"}
+# The rows of each replication.
+Runs = Mapping[int, Sequence[Record]]
 # More paths are counted, not listed.
 MOST_PATHS = 4
 
 
 def _identical(evidence: Evidence) -> Iterator[Finding]:
     """Find arms with identical results: the settings that differ had no effect."""
-    seen: dict[str, dict[int, list[pl.DataFrame]]] = {}
-    for arm in evidence.flows["arm"].unique(maintain_order=True):
+    seen: dict[str, Runs] = {}
+    for arm in dict.fromkeys(flow["arm"] for flow in evidence.flows):
         own = _runs(evidence, arm)
         twin = next((name for name, runs in seen.items() if _equal(own, runs)), None)
         if twin is None:
@@ -48,26 +50,22 @@ def _identical(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def _runs(evidence: Evidence, arm: str) -> dict[int, list[pl.DataFrame]]:
+def _runs(evidence: Evidence, arm: str) -> Runs:
     """Return what was measured in each run of an arm."""
-    runs: dict[int, list[pl.DataFrame]] = {}
-    for table, columns in ((evidence.flows, "flows"), (evidence.links, "links")):
-        of_arm = table.filter(pl.col("arm") == arm).drop("arm", *CONFIGURATION[columns])
-        for (replication,), run in of_arm.group_by("replication", maintain_order=True):
-            runs.setdefault(replication, []).append(run)
-    return runs
+    every = ((evidence.flows, "flows"), (evidence.links, "links"))
+    measured = [
+        {key: row[key] for key in row if key != "arm" and key not in CONFIGURATION[columns]}
+        for table, columns in every
+        for row in table
+        if row["arm"] == arm
+    ]
+    return grouped(measured, itemgetter("replication"))
 
 
-def _equal(
-    these: Mapping[int, Sequence[pl.DataFrame]], those: Mapping[int, Sequence[pl.DataFrame]]
-) -> bool:
+def _equal(these: Runs, those: Runs) -> bool:
     """Whether two arms have equal results in all replications that both have."""
     common = these.keys() & those.keys()
-    return bool(common) and all(
-        this.equals(that)
-        for replication in common
-        for this, that in zip(these[replication], those[replication], strict=True)
-    )
+    return bool(common) and all(these[replication] == those[replication] for replication in common)
 
 
 def _differing(one: Setup, other: Setup) -> list[str]:

@@ -3,13 +3,11 @@
 The most common mistake in measuring queues is to measure one that was not the bottleneck.
 """
 
-from collections.abc import Iterator
-from operator import itemgetter
+from collections.abc import Iterator, Sequence
+from operator import attrgetter, itemgetter
 
-import polars as pl
-
-from sojourn.result.metrics import HAS_CONSTANT_RATE
-from sojourn.result.validity.evidence import Evidence
+from sojourn.result.rows import CONSTANT_RATE, Record, Records, grouped, known, mean
+from sojourn.result.validity.evidence import Busy, Evidence
 from sojourn.result.validity.finding import Finding, error, note, warning
 
 # A queue in which packets wait for a smaller share of the time has no effect on means.
@@ -27,6 +25,9 @@ LIMITS = {
 LEAST_SHARE = 0.005
 
 
+ARM, LINK = attrgetter("arm"), attrgetter("link")
+
+
 def changed_queues(evidence: Evidence) -> list[str]:
     """List the links whose queue differs between the arms, in the order of the first arm."""
     first, *others = evidence.arms.values()
@@ -39,14 +40,29 @@ def changed_queues(evidence: Evidence) -> list[str]:
 
 def _idle(evidence: Evidence) -> Iterator[Finding]:
     """Find arms without a bottleneck, else links whose queue had no effect in any arm."""
-    busiest = evidence.busy.group_by("arm", maintain_order=True).agg(pl.col("busy_share").max())
-    idle = busiest.filter(pl.col("busy_share") < BUSY_SHARE)["arm"].to_list()
+    idle = [arm for arm, of in grouped(evidence.busy, ARM).items() if _is_idle(of)]
     if not idle:
         yield from _idle_links(evidence)
     elif changed_queues(evidence):
         yield from (_without_bottleneck(evidence, arm) for arm in idle)
     else:
         yield _limits(evidence, idle)
+
+
+def _is_idle(links: Sequence[Busy]) -> bool:
+    """Whether packets hardly waited for any of some links."""
+    shares = known(of.busy_share for of in links)
+    return bool(shares) and max(shares) < BUSY_SHARE
+
+
+def waiting(evidence: Evidence) -> list[Busy]:
+    """List the links of arms for which packets waited."""
+    return [of for of in evidence.busy if (of.busy_share or 0.0) >= BUSY_SHARE]
+
+
+def counted(link: Record, *prefixes: str) -> int:
+    """Add up the columns with some prefixes, such as all drops of a link in a run."""
+    return sum(value or 0 for name, value in link.items() if name.startswith(prefixes))
 
 
 def _without_bottleneck(evidence: Evidence, arm: str) -> Finding:
@@ -66,23 +82,24 @@ def _without_bottleneck(evidence: Evidence, arm: str) -> Finding:
 
 def _signals(evidence: Evidence, arm: str) -> int:
     """Count the drops and marks of the queues of an arm, in all runs."""
-    of_arm = evidence.links.filter(pl.col("arm") == arm)
-    return int(of_arm.select(pl.sum_horizontal("^(drops|marks)_.*$").sum()).item())
+    return sum(counted(link, "drops_", "marks_") for link in evidence.links if link["arm"] == arm)
 
 
 def _shares(evidence: Evidence, arm: str) -> str:
     """Write for each link of an arm for which share of the time with load packets waited."""
-    rows = evidence.busy.filter(pl.col("arm") == arm).iter_rows(named=True)
-    shares = (f"{100 * row['busy_share']:.1f} % of the time for {row['link']}" for row in rows)
-    return ", ".join(shares)
+    return ", ".join(
+        f"{100 * of.busy_share:.1f} % of the time for {of.link}"
+        for of in evidence.busy
+        if of.arm == arm and of.busy_share is not None
+    )
 
 
 def _limits(evidence: Evidence, idle: list[str]) -> Finding:
     """Say what limited the flows of arms without a bottleneck."""
-    busy = evidence.busy.filter(pl.col("arm").is_in(idle)).select(pl.col("busy_share").max())
+    busy = max(known(of.busy_share for of in evidence.busy if of.arm in idle))
     return note(
         f"{', '.join(idle)}: no link was a bottleneck: packets waited for at most "
-        f"{100 * busy.item():.1f} % of the time. {_limited_by(evidence, idle)}"
+        f"{100 * busy:.1f} % of the time. {_limited_by(evidence, idle)}"
     )
 
 
@@ -100,36 +117,33 @@ def _limited_by(evidence: Evidence, arms: list[str]) -> str:
 def _limits_of(evidence: Evidence, arm: str) -> str:
     """Write what limited the groups of flows of an arm."""
     groups: dict[str, list[str]] = {}
-    flows = evidence.load.filter(pl.col("arm") == arm)
-    for (group,), of_group in flows.group_by("group", maintain_order=True):
-        groups.setdefault(_limit(of_group), []).append(f"{group}")
+    flows = (flow for flow in evidence.load if flow["arm"] == arm)
+    for group, of_group in grouped(flows, itemgetter("group")).items():
+        groups.setdefault(_limit(of_group), []).append(group)
     limits = (f"{', '.join(names)}: {limit}" for limit, names in groups.items())
     return ", ".join(limits) or "no load"
 
 
-def _limit(flows: pl.DataFrame) -> str:
+def _limit(flows: Records) -> str:
     """Name what limited the flows of a group, longest first."""
-    if flows.select(HAS_CONSTANT_RATE.all()).item():
+    if all(flow["kind"] in CONSTANT_RATE for flow in flows):
         return "its own rate"
-    shares = flows.select(pl.col(column).mean() for column in LIMITS).row(0, named=True)
-    known = {LIMITS[column]: share for column, share in shares.items() if share is not None}
-    named = sorted(known.items(), key=itemgetter(1), reverse=True)
+    shares = {limit: mean(flow[column] for flow in flows) for column, limit in LIMITS.items()}
+    measured = [(limit, share) for limit, share in shares.items() if share is not None]
+    named = sorted(measured, key=itemgetter(1), reverse=True)
     parts = [f"{limit} {100 * share:.0f} %" for limit, share in named if share >= LEAST_SHARE]
     return " and ".join(parts) or "unknown"
 
 
 def _idle_links(evidence: Evidence) -> Iterator[Finding]:
     """Find links whose queue had no effect in any arm."""
-    for row in (
-        evidence.busy.group_by("link", maintain_order=True)
-        .agg(pl.col("busy_share", "utilisation").max())
-        .filter(pl.col("busy_share") < BUSY_SHARE)
-        .iter_rows(named=True)
-    ):
-        yield note(
-            f"packets hardly waited at {row['link']} (at most {100 * row['utilisation']:.0f} % of "
-            "its rate used): its queue had no effect."
-        )
+    for link, of in grouped(evidence.busy, LINK).items():
+        if _is_idle(of):
+            used = max(known(one.utilisation for one in of))
+            yield note(
+                f"packets hardly waited at {link} (at most {100 * used:.0f} % of its rate used): "
+                "its queue had no effect."
+            )
 
 
 def _elsewhere(evidence: Evidence) -> Iterator[Finding]:
@@ -142,15 +156,20 @@ def _elsewhere(evidence: Evidence) -> Iterator[Finding]:
     }
     # Where only acknowledgements cross, the bottleneck of the data cannot be.
     changed = [name for name in changed_queues(evidence) if name in carrying]
-    busy = evidence.busy.filter(pl.col("busy_share") >= BUSY_SHARE)
-    flows = evidence.load.join(
-        busy, left_on=["arm", "bottleneck"], right_on=["arm", "link"], how="semi"
+    busy = {(of.arm, of.link) for of in waiting(evidence)}
+    found = list(
+        dict.fromkeys(
+            flow["bottleneck"]
+            for flow in evidence.load
+            if (flow["arm"], flow["bottleneck"]) in busy
+        )
     )
-    found = flows["bottleneck"].unique(maintain_order=True).to_list()
     if not changed or not found or set(found) & set(changed):
         return
-    waits = evidence.links.group_by("link").agg(pl.col("sojourn_ms_mean").mean())
-    mean_ms = {name: wait or 0.0 for name, wait in waits.iter_rows()}
+    mean_ms = {
+        name: mean(row["sojourn_ms_mean"] for row in of) or 0.0
+        for name, of in grouped(evidence.links, itemgetter("link")).items()
+    }
 
     def waited(names: list[str]) -> str:
         return ", ".join(f"{name} ({mean_ms[name]:.3g} ms)" for name in names)

@@ -1,15 +1,26 @@
 """What findings are based on: the tables of a result, and the configuration of each arm."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
-
-import polars as pl
+from operator import attrgetter, itemgetter
+from typing import Any, NamedTuple
 
 from sojourn import _core
-from sojourn.result.metrics import CARRIES_DATA, HAS_CONNECTION, KEYS, WITH_TRANSACTIONS
+from sojourn.result.rows import (
+    CONNECTIONS,
+    KEYS,
+    WITH_TRANSACTIONS,
+    WITHOUT_DATA,
+    Record,
+    Records,
+    Run,
+    grouped,
+    known,
+    mean,
+    rows,
+)
 from sojourn.result.stationarity import Drift
 from sojourn.result.validity.percentiles import Sparse
 from sojourn.scenario import Scenario
@@ -88,23 +99,41 @@ def setups(scenario: Scenario) -> dict[str, Setup]:
     }
 
 
+class Span(NamedTuple):
+    """When something in a run offered load."""
+
+    run: Run
+    kind: str
+    started_s: float
+    end_s: float
+
+
+class Busy(NamedTuple):
+    """The shares of the time in which packets waited for a link of an arm, and were sent."""
+
+    arm: str
+    link: str
+    busy_share: float | None
+    utilisation: float | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
     """The tables of a result, and how its runs were configured."""
 
     arms: Mapping[str, Setup]
-    flows: pl.DataFrame
-    links: pl.DataFrame
-    flow_series: pl.DataFrame
-    link_series: pl.DataFrame
-    transactions: pl.DataFrame
+    flows: Records
+    links: Records
+    flow_series: _core.Table
+    link_series: _core.Table
+    transactions: Records
     finished: int
     total: int
     replications: int
     warmup_s: float
     duration_s: float
-    per_application: pl.DataFrame
-    applications: pl.DataFrame
+    per_application: Records
+    applications: Records
     facts: Sequence[Mapping[str, Any]]
     concerns: Sequence[tuple[str, str]]
     drifts: Sequence[Drift]
@@ -121,80 +150,105 @@ class Evidence:
         return not any(fact["name"] == ENDED_BY for fact in self.facts)
 
     @cached_property
-    def load(self) -> pl.DataFrame:
+    def load(self) -> Records:
         """The flows that carry data."""
-        return self.flows.filter(CARRIES_DATA)
+        return [flow for flow in self.flows if flow["kind"] not in WITHOUT_DATA]
 
     @cached_property
-    def spans(self) -> pl.DataFrame:
-        """When each flow of the load started and ended: `started_s` and `end_s`."""
-        named = [
-            (arm, name, block)
+    def spans(self) -> Sequence[Span]:
+        """When each flow of the load started and ended."""
+        blocks = {
+            (arm, name): block
             for arm, setup in self.arms.items()
             for name, block in setup.blocks.items()
-        ]
-        stops = [
-            (arm, name, _core.parse_time_s(block["stop"]))
-            for arm, name, block in named
+        }
+        stops = {
+            place: _core.parse_time_s(block["stop"])
+            for place, block in blocks.items()
             if "stop" in block
-        ]
-        ending = [(arm, name) for arm, name, block in named if block.keys() & set(ROUNDS)]
-        schema = {"arm": pl.String, "group": pl.String}
-        stop = pl.DataFrame(stops, schema={**schema, "stop_s": pl.Float64}, orient="row")
-        applications = pl.DataFrame(ending, schema=schema, orient="row")
-        of_flow = [*KEYS, "flow"]
-        last = (
-            self.flow_series.lazy()
-            .filter(pl.col("goodput_mbit_per_s") > 0)
-            .join(applications.lazy(), on=["arm", "group"], how="semi")
-            .group_by(of_flow)
-            .agg(last_s=pl.col("t_s").max())
-            .collect()
-        )
-        completed = pl.when(HAS_CONNECTION).then(pl.col("started_s") + pl.col("fct_s"))
-        end = pl.min_horizontal(completed, "last_s", "stop_s", pl.lit(self.duration_s))
-        return (
-            self.load.drop_nulls("started_s")
-            .join(stop, on=["arm", "group"], how="left", maintain_order="left")
-            .join(last, on=of_flow, how="left", maintain_order="left")
-            .select(*KEYS, "kind", "started_s", end_s=end)
-        )
+        }
+        last = self._last({place for place, block in blocks.items() if block.keys() & set(ROUNDS)})
+        found = []
+        for flow in self.load:
+            arm, replication, started_s = flow["arm"], flow["replication"], flow["started_s"]
+            if started_s is None:
+                continue
+            ends = [self.duration_s]
+            if flow["kind"] in CONNECTIONS and flow["fct_s"] is not None:
+                ends.append(started_s + flow["fct_s"])
+            group, own = (arm, flow["group"]), (arm, replication, flow["flow"])
+            ends += known([stops.get(group), last.get(own)])
+            found.append(Span((arm, replication), flow["kind"], started_s, min(ends)))
+        return found
 
-    def covered(self, spans: pl.DataFrame) -> pl.DataFrame:
-        """Return for each run how much of the measured time some spans cover (`covered_s`)."""
-        runs = self.flows.select(KEYS).unique(maintain_order=True)
-        begin, end = pl.col("started_s").clip(lower_bound=self.warmup_s), pl.col("end_s")
-        before = end.cum_max().shift(1).over(KEYS).fill_null(self.warmup_s)
-        covered = (end - pl.max_horizontal(begin, before)).clip(lower_bound=0.0)
-        sums = spans.sort(*KEYS, "started_s").group_by(KEYS).agg(covered_s=covered.sum())
-        return runs.join(sums, on=KEYS, how="left", maintain_order="left")
+    def _last(self, ending: Container[tuple[str, str]]) -> dict[tuple[str, int, str], float]:
+        """Return when each flow of applications that end by themselves received its last data."""
+        last: dict[tuple[str, int, str], float] = {}
+        if not ending:
+            return last
+        names = ("flow", "group", "t_s", "goodput_mbit_per_s")
+        for arm, replication, flow, group, t_s, goodput in rows(self.flow_series, *KEYS, *names):
+            if goodput is not None and goodput > 0 and (arm, group) in ending:
+                place = (arm, replication, flow)
+                last[place] = max(t_s, last.get(place, t_s))
+        return last
+
+    def covered(self, spans: Iterable[Span]) -> dict[Run, float | None]:
+        """Return for each run how much of the measured time some spans cover; None without any."""
+        of_runs = grouped(sorted(spans, key=attrgetter("started_s")), attrgetter("run"))
+        runs = dict.fromkeys((flow["arm"], flow["replication"]) for flow in self.flows)
+        covered: dict[Run, float | None] = {}
+        for run in runs:
+            if run not in of_runs:
+                covered[run] = None
+                continue
+            sum_s, until = 0.0, self.warmup_s
+            for span in of_runs[run]:
+                sum_s += max(0.0, span.end_s - max(span.started_s, until))
+                until = max(until, span.end_s)
+            covered[run] = sum_s
+        return covered
 
     @cached_property
-    def active(self) -> pl.DataFrame:
-        """For how much of the measured time of each run load is offered (`covered_s`).
+    def active(self) -> dict[Run, float | None]:
+        """For how much of the measured time of each run load is offered.
 
         Applications offer load during their transactions, and other flows from their start to their
-        end. Null for a run without load.
+        end. None for a run without load.
         """
-        others = self.spans.filter(~pl.col("kind").is_in(WITH_TRANSACTIONS))
-        transactions = self.transactions.select(
-            *KEYS, "started_s", end_s=pl.col("completed_s").fill_null(self.duration_s)
-        )
-        return self.covered(pl.concat([others.drop("kind"), transactions]))
+        others = [span for span in self.spans if span.kind not in WITH_TRANSACTIONS]
+        transactions = [
+            Span(
+                (one["arm"], one["replication"]),
+                "",
+                one["started_s"],
+                self.duration_s if one["completed_s"] is None else one["completed_s"],
+            )
+            for one in self.transactions
+        ]
+        return self.covered([*others, *transactions])
 
     @cached_property
-    def busy(self) -> pl.DataFrame:
+    def busy(self) -> Sequence[Busy]:
         """The mean of `busy_share` and `utilisation` of each link of each arm.
 
         `busy_share` counts the time with load only: idle time before and after does not dilute it.
         """
-        active = pl.col("covered_s").fill_null(self.measured_s)
-        share = (pl.col("busy_share") * self.measured_s / active).clip(upper_bound=1.0)
-        # Without load in the measured time, 0 / 0: no packet waited.
-        share = share.fill_nan(0.0)
-        return (
-            self.links.join(self.active, on=KEYS, how="left", maintain_order="left")
-            .with_columns(busy_share=share)
-            .group_by("arm", "link", maintain_order=True)
-            .agg(pl.col("busy_share", "utilisation").mean())
-        )
+        return [
+            Busy(
+                arm,
+                link,
+                mean(self._busy_share(row) for row in of_link),
+                mean(row["utilisation"] for row in of_link),
+            )
+            for (arm, link), of_link in grouped(self.links, itemgetter("arm", "link")).items()
+        ]
+
+    def _busy_share(self, link: Record) -> float | None:
+        """Return the share of the time with load in which packets waited for a link of a run."""
+        active_s = self.active.get((link["arm"], link["replication"]))
+        if link["busy_share"] is None or active_s is None:
+            return None if link["busy_share"] is None else min(1.0, float(link["busy_share"]))
+        busy_s = link["busy_share"] * self.measured_s
+        # Without load in the measured time, no packet waited.
+        return min(1.0, busy_s / active_s) if active_s else float(busy_s > 0)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations_with_replacement
 from math import gcd
-
-import polars as pl
+from operator import itemgetter
 
 from sojourn import _core
+from sojourn.result.rows import Record, grouped, known, mean
 from sojourn.result.validity.evidence import Block, Evidence, Setup
 from sojourn.result.validity.finding import Finding, warning
 
@@ -29,9 +29,10 @@ HEADER_BYTES = 42
 
 def _ends_early(evidence: Evidence) -> Iterator[Finding]:
     """Find arms whose load covers only a part of the measured time."""
-    covered = evidence.covered(evidence.spans).drop_nulls()
-    means = dict(covered.group_by("arm", maintain_order=True).agg(pl.mean("covered_s")).iter_rows())
-    short = {arm: mean for arm, mean in means.items() if mean < LOAD_SHARE * evidence.measured_s}
+    of_arms = grouped(evidence.covered(evidence.spans).items(), lambda item: item[0][0])
+    means = {arm: mean(covered_s for _, covered_s in runs) for arm, runs in of_arms.items()}
+    least_s = LOAD_SHARE * evidence.measured_s
+    short = {arm: of for arm, of in means.items() if of is not None and of < least_s}
     if short:
         times = " to ".join(dict.fromkeys(f"{of(short.values()):.3g}" for of in (min, max)))
         yield warning(
@@ -116,11 +117,18 @@ def _in_phase(evidence: Evidence) -> Iterator[Finding]:
 
 def _rates(evidence: Evidence, arm: str) -> Mapping[str, float]:
     """Return the bit rate of each link of an arm."""
-    links = evidence.links.filter(pl.col("arm") == arm)
-    rates = links.group_by("link").agg(
-        (pl.min_horizontal("rate_mbit_per_s", "capacity_mbit_per_s") * 1e6).mean()
-    )
-    return dict(rates.iter_rows())
+    links = [link for link in evidence.links if link["arm"] == arm]
+    means = {
+        name: mean(bits_per_s(link) for link in of_link)
+        for name, of_link in grouped(links, itemgetter("link")).items()
+    }
+    return {name: rate for name, rate in means.items() if rate is not None}
+
+
+def bits_per_s(link: Record) -> float | None:
+    """Return the rate of a link in a run, or that of the shaper of its queue if it is slower."""
+    rates = known([link["rate_mbit_per_s"], link["capacity_mbit_per_s"]])
+    return 1e6 * min(rates) if rates else None
 
 
 def _is_locked(load: Source, rest: Source, duration_s: float) -> bool:

@@ -4,11 +4,9 @@ import json
 from collections.abc import Iterator, Mapping
 from functools import cache
 
-import polars as pl
-
 from sojourn import _core
 from sojourn.queues.base import inner_queues
-from sojourn.result.validity.bottlenecks import BUSY_SHARE
+from sojourn.result.validity.bottlenecks import counted, waiting
 from sojourn.result.validity.evidence import Block, Evidence, Setup
 from sojourn.result.validity.finding import Finding, warning
 from sojourn.scenario.model import negotiated_ecn
@@ -97,8 +95,8 @@ def _may_be_marked(setup: Setup, link: str) -> bool:
 
 def _marks(evidence: Evidence, arms: list[str], links: list[str]) -> int:
     """Count the marks of some links in all runs of some arms."""
-    rows = evidence.links.filter(pl.col("arm").is_in(arms) & pl.col("link").is_in(links))
-    return int(rows.select(pl.sum_horizontal("^marks_.*$").sum()).item())
+    rows = (row for row in evidence.links if row["arm"] in arms and row["link"] in links)
+    return sum(counted(row, "marks_") for row in rows)
 
 
 def _no_marks(evidence: Evidence) -> Iterator[Finding]:
@@ -122,15 +120,17 @@ def _no_marks(evidence: Evidence) -> Iterator[Finding]:
 def _is_congested(evidence: Evidence, arm: str, block: Block, links: list[str]) -> bool:
     """Whether a queue on the path of a block drops packets, or cannot mark those that wait."""
     setup = evidence.arms[arm]
-    of_arm = pl.col("arm") == arm
-    drops = evidence.links.filter(of_arm & pl.col("link").is_in(links)).select(
-        pl.sum_horizontal("^drops_.*$").sum()
+    drops = (
+        counted(row, "drops_")
+        for row in evidence.links
+        if row["arm"] == arm and row["link"] in links
     )
     unmarked = [name for name in links if not _may_mark(setup.links[name]["qdisc"])]
-    busy = evidence.busy.filter(of_arm & pl.col("link").is_in(unmarked))
-    waits = busy.filter(pl.col("busy_share") >= BUSY_SHARE).height > 0
-    has_flows = (evidence.flows.filter(of_arm)["group"] == block["name"]).any()
-    return has_flows and bool(links) and (drops.item() > 0 or waits)
+    waits = any(of.link in unmarked for of in waiting(evidence) if of.arm == arm)
+    has_flows = any(
+        flow["arm"] == arm and flow["group"] == block["name"] for flow in evidence.flows
+    )
+    return has_flows and bool(links) and (any(drops) or waits)
 
 
 def _may_mark(qdisc: str) -> bool:

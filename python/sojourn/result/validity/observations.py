@@ -1,15 +1,26 @@
 """Findings on what was measured: failed checks, losses, transactions, calls, few observations."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from operator import itemgetter
 
-import polars as pl
-
-from sojourn.result import metrics
+from sojourn import _core
 from sojourn.result.formatting import significant
-from sojourn.result.metrics import KEYS
+from sojourn.result.rows import (
+    CONNECTIONS,
+    KEYS,
+    Record,
+    grouped,
+    known,
+    mean,
+    rows,
+    transactions,
+)
 from sojourn.result.validity.evidence import Evidence, Setup
 from sojourn.result.validity.finding import Finding, Severity, error, note, warning
+from sojourn.result.validity.load import bits_per_s
 
+OF_GROUP = itemgetter("arm", "group")
 # Above this share, percentiles over the remaining replies are too low.
 PING_LOSS = 0.10
 # If the end of the run cuts off more than this share of the transactions, the mean duration is too
@@ -48,40 +59,55 @@ def _unfinished(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
+@dataclass(slots=True)
+class Stretch:
+    """Intervals in a row in which a queue sent nothing although packets waited."""
+
+    begin_s: float
+    intervals: int = 0
+    backlog_bytes: int = 0
+
+
+def _stretches(series: _core.Table) -> dict[tuple[str, int, str], list[Stretch]]:
+    """Return the stretches of each queue of each run."""
+    found: dict[tuple[str, int, str], list[Stretch]] = {}
+    waiting: set[tuple[str, int, str]] = set()
+    names = ("link", "t_s", "sent_packets", "backlog_bytes")
+    for arm, replication, link, t_s, sent, backlog in rows(series, *KEYS, *names):
+        place = (arm, replication, link)
+        if sent or not backlog:
+            waiting.discard(place)
+            continue
+        if place not in waiting:
+            waiting.add(place)
+            found.setdefault(place, []).append(Stretch(t_s))
+        last = found[place][-1]
+        last.intervals += 1
+        last.backlog_bytes = max(last.backlog_bytes, backlog)
+    return found
+
+
 def _stuck(evidence: Evidence) -> Iterator[Finding]:
     """Find queues that send nothing although packets wait."""
-    keys = [*KEYS, "link"]
-    series = evidence.link_series.lazy().select(*keys, "t_s", "sent_packets", "backlog_bytes")
-    waits = (pl.col("sent_packets") == 0) & (pl.col("backlog_bytes") > 0)
-    stretches = (
-        series.with_columns(waits=waits, stretch=(~waits).cum_sum().over(keys))
-        .filter("waits")
-        .group_by(*keys, "stretch")
-        .agg(
-            begin=pl.col("t_s").min(),
-            intervals=pl.len(),
-            backlog_bytes=pl.col("backlog_bytes").max(),
-        )
-        .collect()
-    )
-    rates = evidence.links.select(
-        *keys, rate=pl.min_horizontal("rate_mbit_per_s", "capacity_mbit_per_s") * 1e6
-    )
-    found: dict[tuple[str, str], dict[str, float]] = {}
-    rows = stretches.join(rates, on=keys).sort(*keys, "stretch")
-    for row in rows.iter_rows(named=True):
-        setup = evidence.arms[row["arm"]]
-        lasted_s = row["intervals"] * setup.sample_s
-        needed_s = STUCK_BACKLOGS * 8 * row["backlog_bytes"] / row["rate"]
-        if not _is_steady(setup, row["link"]) or lasted_s <= STUCK_S + needed_s:
+    stretches = _stretches(evidence.link_series)
+    rates = {
+        (link["arm"], link["replication"], link["link"]): bits_per_s(link)
+        for link in evidence.links
+    }
+    longest: dict[tuple[str, str], tuple[float, int, float]] = {}
+    for arm, replication, link in sorted(stretches):
+        setup, rate = evidence.arms[arm], rates.get((arm, replication, link))
+        if rate is None or not _is_steady(setup, link):
             continue
-        longest = found.setdefault((row["arm"], row["link"]), {"lasted_s": 0.0})
-        if lasted_s > longest["lasted_s"]:
-            longest |= {**row, "lasted_s": lasted_s, "begin": row["begin"] - setup.sample_s}
-    for (arm, link), of in found.items():
+        for one in stretches[arm, replication, link]:
+            lasted_s = one.intervals * setup.sample_s
+            needed_s = STUCK_BACKLOGS * 8 * one.backlog_bytes / rate
+            if lasted_s > max(STUCK_S + needed_s, longest.get((arm, link), (0.0,))[0]):
+                longest[arm, link] = lasted_s, replication, one.begin_s - setup.sample_s
+    for (arm, link), (lasted_s, replication, begin_s) in longest.items():
         yield error(
-            f"{arm}: the queue of link {link} sent nothing for {of['lasted_s']:.3g} s although "
-            f"packets waited (replication {of['replication']}, from {of['begin']:.4g} s)."
+            f"{arm}: the queue of link {link} sent nothing for {lasted_s:.3g} s although "
+            f"packets waited (replication {replication}, from {begin_s:.4g} s)."
         )
 
 
@@ -92,136 +118,98 @@ def _is_steady(setup: Setup, name: str) -> bool:
 
 def _connections(evidence: Evidence) -> Iterator[Finding]:
     """Find connections that were never established."""
-    for row in (
-        evidence.flows.filter(metrics.HAS_CONNECTION)
-        .group_by("arm", maintain_order=True)
-        .agg(lost=pl.col("connected_s").null_count(), flows=pl.len())
-        .filter(pl.col("lost") > 0)
-        .iter_rows(named=True)
-    ):
-        yield warning(
-            f"{row['arm']}: {row['lost']} of {row['flows']} connections were never established."
-        )
+    for arm, flows in grouped(_connections_of(evidence), itemgetter("arm")).items():
+        lost = sum(flow["connected_s"] is None for flow in flows)
+        if lost:
+            yield warning(f"{arm}: {lost} of {len(flows)} connections were never established.")
+
+
+def _connections_of(evidence: Evidence) -> Iterator[Record]:
+    return (flow for flow in evidence.flows if flow["kind"] in CONNECTIONS)
 
 
 def _aborted(evidence: Evidence) -> Iterator[Finding]:
     """Find connections on which an endpoint gave up."""
-    for row in (
-        evidence.flows.filter(metrics.HAS_CONNECTION)
-        .group_by("arm", "group", maintain_order=True)
-        .agg(lost=pl.col("aborted").fill_null(value=False).sum(), flows=pl.len())
-        .filter(pl.col("lost") > 0)
-        .iter_rows(named=True)
-    ):
-        yield warning(
-            f"{row['arm']}: {row['lost']} of {row['flows']} connections of {row['group']} "
-            "failed; completion times exclude them."
-        )
+    for (arm, group), flows in grouped(_connections_of(evidence), OF_GROUP).items():
+        lost = sum(bool(flow["aborted"]) for flow in flows)
+        if lost:
+            yield warning(
+                f"{arm}: {lost} of {len(flows)} connections of {group} failed; completion times "
+                "exclude them."
+            )
 
 
 def _losses(evidence: Evidence) -> Iterator[Finding]:
     """Find arms in which many pings had no reply."""
-    for row in (
-        evidence.flows.filter(pl.col("kind") == "ping")
-        .group_by("arm", maintain_order=True)
-        .agg(pl.col("ping_loss").mean())
-        .filter(pl.col("ping_loss") > PING_LOSS)
-        .iter_rows(named=True)
-    ):
-        yield warning(
-            f"{row['arm']}: {100 * row['ping_loss']:.0f} % of pings had no reply; ping times "
-            "exclude them."
-        )
+    pings = (flow for flow in evidence.flows if flow["kind"] == "ping")
+    for arm, of in grouped(pings, itemgetter("arm")).items():
+        lost = mean(flow["ping_loss"] for flow in of)
+        if lost is not None and lost > PING_LOSS:
+            yield warning(
+                f"{arm}: {100 * lost:.0f} % of pings had no reply; ping times exclude them."
+            )
 
 
 def _without_transactions(evidence: Evidence) -> Iterator[Finding]:
     """Find applications without a transaction that began after the warm-up."""
-    if evidence.per_application.is_empty():
-        return
-    for row in (
-        evidence.per_application.filter(pl.col("transactions") == 0)
-        .group_by("arm", "group", maintain_order=True)
-        .agg(runs=pl.len())
-        .iter_rows(named=True)
-    ):
+    none = (row for row in evidence.per_application if row["transactions"] == 0)
+    for (arm, group), runs in grouped(none, OF_GROUP).items():
         yield warning(
-            f"{row['arm']}: no transaction of {row['group']} began after the warm-up (number "
-            f"of runs: {row['runs']}). Use a shorter warm-up or a longer run."
+            f"{arm}: no transaction of {group} began after the warm-up (number "
+            f"of runs: {len(runs)}). Use a shorter warm-up or a longer run."
         )
 
 
 def _incomplete_transactions(evidence: Evidence) -> Iterator[Finding]:
     """Find applications with many transactions that the end of the run cut off."""
-    if evidence.per_application.is_empty():
-        return
-    begun, cut_off = pl.col("transactions"), pl.col("cut_off")
-    for row in (
-        evidence.per_application.filter(begun > 0)
-        .group_by("arm", "group", "kind", maintain_order=True)
-        .agg(begun=begun.sum(), cut_off=cut_off.sum())
-        .filter(pl.col("cut_off") > CUT_OFF_SHARE * pl.col("begun"))
-        .iter_rows(named=True)
-    ):
-        most = row["cut_off"] > MOST_CUT_OFF * row["begun"]
-        effect = (
-            "durations cover only the shorter ones"
-            if row["cut_off"] < row["begun"]
-            else "no durations"
-        )
+    some = (row for row in evidence.per_application if (row["transactions"] or 0) > 0)
+    of_group = itemgetter("arm", "group", "kind")
+    for (arm, group, kind), of in grouped(some, of_group).items():
+        begun, cut_off = sum(row["transactions"] for row in of), sum(row["cut_off"] for row in of)
+        if cut_off <= CUT_OFF_SHARE * begun:
+            continue
+        effect = "durations cover only the shorter ones" if cut_off < begun else "no durations"
         yield Finding(
-            severity=Severity.WARNING if most else Severity.NOTE,
-            text=f"{row['arm']}: {row['group']}: {row['cut_off']:.0f} of {row['begun']} "
-            f"{metrics.transactions(row['kind'])} were still in progress at the end of the run: "
-            f"{effect}. Use a longer run.",
+            severity=Severity.WARNING if cut_off > MOST_CUT_OFF * begun else Severity.NOTE,
+            text=f"{arm}: {group}: {cut_off:.0f} of {begun} {transactions(kind)} were still in "
+            f"progress at the end of the run: {effect}. Use a longer run.",
         )
 
 
 def _worst_calls(evidence: Evidence) -> Iterator[Finding]:
     """Find calls with the lowest MOS; those of one arm among several are worse than all others."""
-    if evidence.applications.is_empty():
-        return
-    calls = evidence.applications.filter(pl.col("kind") == "voip")
-    arms = dict(calls.group_by("group").agg(pl.col("arm").n_unique()).iter_rows())
-    for (group,), rows in (
-        calls.group_by("arm", "group", maintain_order=True)
-        .agg(voices=pl.len(), worst=(pl.col("mos") <= WORST_MOS).sum())
-        .filter(pl.col("worst") > 0)
-        .group_by("group", maintain_order=True)
-    ):
-        is_ranked = rows.height == 1 < arms[group]
+    calls = [row for row in evidence.applications if row["kind"] == "voip"]
+    worst: dict[str, dict[str, int]] = {}
+    for (arm, group), of in grouped(calls, OF_GROUP).items():
+        if count := sum(mos <= WORST_MOS for mos in known(row["mos"] for row in of)):
+            worst.setdefault(group, {})[arm] = count
+    for group, arms in worst.items():
+        of_group = [row["arm"] for row in calls if row["group"] == group]
+        is_ranked = len(arms) == 1 < len(set(of_group))
         effect = "differences from it are lower bounds" if is_ranked else "the MOS cannot rank them"
-        for row in rows.iter_rows(named=True):
+        for arm, count in arms.items():
             yield Finding(
                 severity=Severity.NOTE if is_ranked else Severity.WARNING,
-                text=f"{row['arm']}: {group}: {row['worst']} of {row['voices']} calls have the "
-                f"lowest possible MOS, {WORST_MOS:g}; {effect}.",
+                text=f"{arm}: {group}: {count} of {of_group.count(arm)} calls have the lowest "
+                f"possible MOS, {WORST_MOS:g}; {effect}.",
             )
 
 
 def _unstable_rpm(evidence: Evidence) -> Iterator[Finding]:
     """Find responsiveness tests without a stable result, as the draft defines it."""
-    if evidence.applications.is_empty():
-        return
-    for row in (
-        evidence.applications.filter(pl.col("kind") == "responsiveness")
-        .group_by("arm", "group", maintain_order=True)
-        .agg(
-            tests=pl.len(),
-            without=pl.col("rpm").is_null().sum(),
-            unsettled=(pl.col("rpm_confidence") != "high").sum(),
-        )
-        .iter_rows(named=True)
-    ):
-        of_them = f"of {row['tests']} tests of {row['group']}"
-        if row["without"]:
+    tests = (row for row in evidence.applications if row["kind"] == "responsiveness")
+    for (arm, group), of in grouped(tests, OF_GROUP).items():
+        without = sum(row["rpm"] is None for row in of)
+        unsettled = sum(row["rpm_confidence"] not in {None, "high"} for row in of)
+        of_them = f"of {len(of)} tests of {group}"
+        if without:
             yield warning(
-                f"{row['arm']}: {row['without']} {of_them} had too few probes for a result. "
-                "Use a longer run."
+                f"{arm}: {without} {of_them} had too few probes for a result. Use a longer run."
             )
-        if row["unsettled"]:
+        if unsettled:
             yield note(
-                f"{row['arm']}: {row['unsettled']} {of_them} did not reach stability: their RPM "
-                "is that of the last four seconds of the run (see rpm_confidence)."
+                f"{arm}: {unsettled} {of_them} did not reach stability: their RPM is that of the "
+                "last four seconds of the run (see rpm_confidence)."
             )
 
 

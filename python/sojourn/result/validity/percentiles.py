@@ -1,13 +1,17 @@
 """Percentiles that rest on few observations."""
 
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-
-import polars as pl
+from operator import itemgetter
+from statistics import fmean
 
 from sojourn.result.catalogue import By, of_scope
-from sojourn.result.metrics import KEYS
+from sojourn.result.rows import Record, grouped
+
+# How many observations there are, by arm, replication and group.
+Seen = Counter[tuple[str, int, str]]
 
 # Observations expected beyond the percentile in all runs of an arm. Their number has a relative
 # standard deviation of 1/sqrt(5) = 45 %; with fewer, the percentile is too uncertain.
@@ -50,44 +54,59 @@ def needed(percent: int, beyond: int) -> int:
 
 
 def sparse(
-    flows: pl.DataFrame, pings: pl.DataFrame, transactions: pl.DataFrame, *, warmup_s: float
+    flows: Iterable[Record],
+    pings: Iterable[tuple[str, int, float, float | None]],
+    transactions: Iterable[Record],
+    *,
+    warmup_s: float,
 ) -> list[Sparse]:
     """Find the percentiles that rest on few observations.
 
-    Percentiles of sojourn times are over thousands of packets and are not checked.
+    Percentiles of sojourn times are over thousands of packets and are not checked. `pings` are
+    rows of arm, replication, time and round-trip time.
     """
-    ended = transactions.filter(
-        (pl.col("started_s") >= warmup_s) & pl.col("duration_s").is_not_null()
+
+    def observed(of: Iterable[Record], name: str) -> Seen:
+        return Counter(
+            (row["arm"], row["replication"], row["group"])
+            for row in of
+            if row["started_s"] is not None
+            and row["started_s"] >= warmup_s
+            and row[name] is not None
+        )
+
+    replies = Counter(
+        (arm, replication, "")
+        for arm, replication, t_s, rtt_ms in pings
+        if t_s >= warmup_s and rtt_ms is not None
     )
-    transfers = flows.filter((pl.col("started_s") >= warmup_s) & pl.col("fct_s").is_not_null())
-    replies = pings.filter((pl.col("t_s") >= warmup_s) & pl.col("rtt_ms").is_not_null())
     return [
-        *_of_metrics("run", "ping_ms_p", replies.with_columns(group=pl.lit(""))),
-        *_of_metrics("group", "fct_s_p", transfers),
-        *_of_metrics("application", "duration_s_p", ended),
+        *_of_metrics("run", "ping_ms_p", replies),
+        *_of_metrics("group", "fct_s_p", observed(flows, "fct_s")),
+        *_of_metrics("application", "duration_s_p", observed(transactions, "duration_s")),
     ]
 
 
-def _of_metrics(by: By, prefix: str, seen: pl.DataFrame) -> Iterator[Sparse]:
-    """Check the shown percentiles of a quantity, given its observations."""
-    counts = seen.group_by(*KEYS, "group", maintain_order=True).len()
-    arms = counts.group_by("arm", "group", maintain_order=True).agg(
-        per_run=pl.col("len").mean(), whole=pl.col("len").sum()
-    )
+def _of_metrics(by: By, prefix: str, seen: Seen) -> Iterator[Sparse]:
+    """Check the shown percentiles of a quantity, given how many observations each run has."""
+    counts: dict[tuple[str, str], list[int]] = {}
+    for (arm, _, group), count in seen.items():
+        counts.setdefault((arm, group), []).append(count)
     for metric in of_scope(by):
         if not (metric.shown and metric.column.startswith(prefix)):
             continue
         percent = int(metric.column.removeprefix(prefix))
-        few = arms.filter(
-            (pl.col("per_run") < needed(percent, BEYOND_PER_RUN))
-            | (pl.col("whole") < needed(percent, BEYOND))
-        )
-        for (group,), rows in few.group_by("group", maintain_order=True):
+        few = [
+            (arm, group, of)
+            for (arm, group), of in counts.items()
+            if fmean(of) < needed(percent, BEYOND_PER_RUN) or sum(of) < needed(percent, BEYOND)
+        ]
+        for group, arms in grouped(few, itemgetter(1)).items():
             yield Sparse(
                 name=f"{group}: {metric.label}" if group else metric.label,
                 percent=percent,
-                arms=rows["arm"].to_list(),
+                arms=[arm for arm, *_ in arms],
                 # Rounded down: 99.97 observations are fewer than the 100 needed.
-                least_per_run=f"{math.floor(10 * min(rows['per_run'].to_list())) / 10:g}",
-                least=min(rows["whole"].to_list()),
+                least_per_run=f"{math.floor(10 * min(fmean(of) for *_, of in arms)) / 10:g}",
+                least=min(sum(of) for *_, of in arms),
             )

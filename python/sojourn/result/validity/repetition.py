@@ -1,9 +1,9 @@
 """Findings on the number and the length of the runs: single, equal or short runs."""
 
 from collections.abc import Iterator
+from operator import itemgetter
 
-import polars as pl
-
+from sojourn.result.rows import Records, grouped
 from sojourn.result.validity.evidence import Evidence
 from sojourn.result.validity.finding import Finding, note, warning
 
@@ -42,16 +42,19 @@ def _no_variance(evidence: Evidence) -> Iterator[Finding]:
 
 def _is_repeated(evidence: Evidence, arm: str) -> bool:
     """Whether the load of an arm, or its pings and links without a load, is equal in all runs."""
-    load = evidence.load.filter(pl.col("arm") == arm)
-    tables = [load] if load.height else [evidence.flows, evidence.links]
-    return all(_runs_are_equal(table.filter(pl.col("arm") == arm)) for table in tables)
+    every = (evidence.load, evidence.flows, evidence.links)
+    load, *others = ([row for row in table if row["arm"] == arm] for table in every)
+    return all(_runs_are_equal(table) for table in ([load] if load else others))
 
 
-def _runs_are_equal(table: pl.DataFrame) -> bool:
+def _runs_are_equal(table: Records) -> bool:
     """Whether there are several runs, and all of them are equal."""
-    results = table.drop("started_s", "connected_s", strict=False)
-    runs = [run.drop("replication") for run in results.partition_by("replication")]
-    return len(runs) > 1 and all(run.equals(runs[0]) for run in runs[1:])
+    differing = {"replication", "started_s", "connected_s"}
+    runs = [
+        [{key: row[key] for key in row if key not in differing} for row in run]
+        for run in grouped(table, itemgetter("replication")).values()
+    ]
+    return len(runs) > 1 and all(run == runs[0] for run in runs[1:])
 
 
 def _short(evidence: Evidence) -> Iterator[Finding]:

@@ -1,0 +1,144 @@
+"""Means of metrics over the runs of an arm, and paired differences between arms."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from sojourn import _core
+from sojourn.arguments import ArgumentError
+from sojourn.result.catalogue import By, Metric, shown
+from sojourn.result.naming import described
+from sojourn.result.rows import KEYS, Columns, columns, grouped, known
+
+LEVEL = 0.95
+Interval = tuple[float | None, float | None, float | None]
+Row = dict[str, Any]
+
+
+def metrics_of(names: Iterable[str]) -> list[Metric]:
+    """Describe the columns of a table of metrics of runs, in its order."""
+    return described(name for name in names if name not in KEYS)
+
+
+def metrics_by(by: By, names: Iterable[str]) -> Sequence[Metric]:
+    """List the metrics of a table that summaries show, in order."""
+    return metrics_of(names) if by == "run" else shown(by)
+
+
+def summary(table: Columns, metrics: Sequence[Metric]) -> list[Row]:
+    """Average metrics over the runs of each arm, or of each group of each arm.
+
+    Metrics that do not apply to a group are omitted; those of whole runs are null instead.
+    """
+    keys = ["arm", "group"] if "group" in table else ["arm"]
+    every = list(zip(*(table[key] for key in keys), strict=True))
+    found = []
+    for names, runs in grouped(range(len(every)), every.__getitem__).items():
+        for metric in metrics:
+            column = table[metric.column]
+            values = known(column[run] for run in runs)
+            if values or "group" not in table:
+                named = dict(zip(keys, names, strict=True))
+                found.append(named | _row(metric, len(values), mean_and_interval(values)))
+    return found
+
+
+def difference(table: Columns, metrics: Sequence[Metric], baseline: str, other: str) -> list[Row]:
+    """Average the difference `other` - `baseline` of whole runs, or of each group.
+
+    Replication `k` of both arms has the same seed, so that each pair differs only by the change
+    between the arms. Metrics of a group without a pair of runs are omitted.
+    """
+    arms, replications = table["arm"], table["replication"]
+    of_group: Sequence[str | None] = table.get("group", [None] * len(arms))
+    found = []
+    for group, runs in grouped(range(len(arms)), of_group.__getitem__).items():
+        pairs_of = {replications[run]: run for run in runs if arms[run] == other}
+        pairs = [
+            (run, pairs_of[replications[run]])
+            for run in runs
+            if arms[run] == baseline and replications[run] in pairs_of
+        ]
+        for metric in metrics:
+            column = table[metric.column]
+            both = [(column[one], column[two]) for one, two in pairs]
+            both = [(one, two) for one, two in both if one is not None and two is not None]
+            if both or group is None:
+                of = _paired_interval([two for _, two in both], [one for one, _ in both])
+                row = _row(metric, len(both), of)
+                _, low, high = of
+                row["significant"] = None if low is None or high is None else low > 0 or high < 0
+                found.append(row if group is None else {"group": group} | row)
+    return found
+
+
+def _row(metric: Metric, n: int, of: Interval) -> Row:
+    mean, low, high = of
+    return {
+        "metric": metric.column,
+        "unit": metric.unit,
+        "n": n,
+        "mean": None if mean is None else float(mean),
+        "low": low,
+        "high": high,
+    }
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """The metrics of the runs of an outcome, and what is estimated from them."""
+
+    outcome: _core.Outcome
+
+    @cached_property
+    def _tables(self) -> dict[By, Columns]:
+        """The tables of metrics that were computed."""
+        return {}
+
+    def table(self, by: By = "run") -> Columns:
+        """Return every metric of every run, as :meth:`sojourn.Result.table` does."""
+        if by not in self._tables:
+            self._tables[by] = columns(self.outcome.metrics(by))
+        return self._tables[by]
+
+    @property
+    def arms(self) -> list[str]:
+        """The arms with a finished run."""
+        return list(dict.fromkeys(self.table()["arm"]))
+
+    def summary(self, by: By = "run") -> list[Row]:
+        """List the rows of :meth:`sojourn.Result.summary`."""
+        table = self.table(by)
+        return summary(table, metrics_by(by, table))
+
+    def difference(self, baseline: str, other: str, by: By = "run") -> list[Row]:
+        """List the rows of :meth:`sojourn.Result.difference`."""
+        table = self.table(by)
+        return difference(table, metrics_by(by, table), baseline, other)
+
+
+def check_arms(runs: Iterable[str], argument: str, *names: str) -> None:
+    """Check that the arms that an argument names are among those of the finished runs."""
+    arms = dict.fromkeys(runs)
+    for name in names:
+        if name not in arms:
+            rule = "no finished run of this arm; expected one of {known}"
+            raise ArgumentError(argument, name, rule, known=", ".join(arms))
+
+
+def mean_and_interval(values: Sequence[float]) -> Interval:
+    """Compute the mean and its interval: no mean without values, no interval for one value."""
+    if not values:
+        return None, None, None
+    if len(values) == 1:
+        return values[0], None, None
+    return _core.bootstrap_mean(values, level=LEVEL)
+
+
+def _paired_interval(values: Sequence[float], baseline: Sequence[float]) -> Interval:
+    if not values:
+        return None, None, None
+    if len(values) == 1:
+        return values[0] - baseline[0], None, None
+    return _core.bootstrap_difference(values, baseline, level=LEVEL)
