@@ -13,7 +13,7 @@ LEAST_MS = 10.0
 def _deep_rings(evidence: Evidence) -> Iterator[Finding]:
     """Find rings in which packets wait for longer than in the queue above."""
     waits: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    for row in evidence.links.iter_rows(named=True):
+    for row in evidence.links:
         has_ring = "tx_ring" in evidence.arms[row["arm"]].links[row["link"]]
         if has_ring and row["driver_ms_p95"] is not None:
             both = row["driver_ms_p95"], row["sojourn_ms_p95"] or 0.0
