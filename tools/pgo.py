@@ -61,6 +61,13 @@ def compiler() -> dict[str, str]:
     return dict(line.split(": ", 1) for line in printed.splitlines() if ": " in line)
 
 
+def tool(name: str) -> Path:
+    """Return where a program of ``rustup component add llvm-tools`` is, or would be."""
+    command = ["rustc", "--print", "target-libdir"]
+    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return Path(printed.strip()).parent / "bin" / name
+
+
 def profdata(of: dict[str, str]) -> Path:
     """Return the program that merges counters.
 
@@ -74,9 +81,7 @@ def profdata(of: dict[str, str]) -> Path:
     UnavailableError
         It is not installed.
     """
-    command = ["rustc", "--print", "target-libdir"]
-    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    ours = Path(printed.strip()).parent / "bin/llvm-profdata"
+    ours = tool("llvm-profdata")
     if ours.exists():
         return ours
     # Compilers of distributions use the LLVM of the distribution.
@@ -119,6 +124,12 @@ def environment(flags: str) -> dict[str, str]:
         return dict(os.environ)
     given = os.environ.get("RUSTFLAGS", "")
     return os.environ | {"RUSTFLAGS": f"{given} {flags}".strip(), "CARGO_TARGET_DIR": f"{BUILD}"}
+
+
+def using(profile: Path) -> str:
+    """Return the flags that make the compiler use a profile."""
+    # The linker's plug-in warns of functions that have changed since they were counted.
+    return f"-Cprofile-use={profile} -Cllvm-args=-no-pgo-warn-mismatch"
 
 
 def target(flags: str, host: str) -> list[str]:
@@ -230,8 +241,7 @@ def main() -> int:
         found = profile(
             "bench" if product == "bench" else "extension", of, fresh=product == "wheel"
         )
-        # The linker's plug-in warns of functions that have changed since they were counted.
-        flags = f"-Cprofile-use={found} -Cllvm-args=-no-pgo-warn-mismatch"
+        flags = using(found)
     except UnavailableError as error:
         if product == "wheel":
             print(f"a wheel needs a profile: {error}", file=sys.stderr)

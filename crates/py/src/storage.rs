@@ -4,8 +4,8 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "converted from Python")]
 
+use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::os::fd::{IntoRawFd as _, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -34,28 +34,38 @@ fn os_error(error: &io::Error, path: &Path) -> PyErr {
     }
 }
 
+/// The descriptor of a file, which Python closes.
+#[cfg(unix)]
+fn descriptor(_py: Python<'_>, file: File) -> PyResult<i32> {
+    Ok(std::os::fd::IntoRawFd::into_raw_fd(file))
+}
+
+/// The descriptor of a file, which Python closes: here files have handles.
+#[cfg(windows)]
+fn descriptor(py: Python<'_>, file: File) -> PyResult<i32> {
+    const O_BINARY: i32 = 0x8000;
+    let handle = std::os::windows::io::IntoRawHandle::into_raw_handle(file) as isize;
+    let convert = py.import("msvcrt")?.getattr("open_osfhandle")?;
+    convert.call1((handle, O_BINARY))?.extract()
+}
+
 /// Open a regular file to read it, and return its descriptor.
 ///
 /// Raises `NotRegularError` for anything else, and for a symbolic link if `follow` is false.
 #[pyfunction]
 #[pyo3(name = "open_regular", signature = (path, *, follow=true))]
-pub(crate) fn open_regular_file(py: Python<'_>, path: PathBuf, follow: bool) -> PyResult<RawFd> {
+pub(crate) fn open_regular_file(py: Python<'_>, path: PathBuf, follow: bool) -> PyResult<i32> {
     let links = if follow { Links::Follow } else { Links::Refuse };
     let file = py.detach(|| open_regular(&path, links));
-    Ok(file.map_err(|e| os_error(&e, &path))?.into_raw_fd())
+    descriptor(py, file.map_err(|e| os_error(&e, &path))?)
 }
 
 /// Open a file of a directory, even after an unfinished commit, and return its descriptor.
 #[pyfunction]
 #[pyo3(name = "open_committed")]
-pub(crate) fn open_committed_file(
-    py: Python<'_>,
-    directory: PathBuf,
-    name: &str,
-) -> PyResult<RawFd> {
+pub(crate) fn open_committed_file(py: Python<'_>, directory: PathBuf, name: &str) -> PyResult<i32> {
     let file = py.detach(|| open_committed(&directory, name));
-    let file = file.map_err(|e| os_error(&e, &directory.join(name)))?;
-    Ok(file.into_raw_fd())
+    descriptor(py, file.map_err(|e| os_error(&e, &directory.join(name)))?)
 }
 
 /// Read the content of a Parquet file, whose table takes at most `max_bytes` of memory.

@@ -130,6 +130,9 @@ impl Files for Disk {
         if access == Access::Private {
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         }
+        // Elsewhere, files take the access rights of their directory.
+        #[cfg(not(unix))]
+        let _ = access;
         Ok(Box::new(options.open(path)?))
     }
 
@@ -159,6 +162,13 @@ impl Files for Disk {
         file.sync_all()
     }
 
+    #[cfg(windows)]
+    fn sync_dir(&self, _path: &Path) -> io::Result<()> {
+        // Windows has no such call; NTFS logs the entries of directories.
+        Ok(())
+    }
+
+    #[cfg(not(windows))]
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         match File::open(path)?.sync_all() {
             // Some network and shared file systems cannot synchronise a directory.
@@ -187,6 +197,10 @@ impl Files for Disk {
     }
 
     fn try_lock_existing(&self, path: &Path) -> io::Result<Option<Lock>> {
+        // Windows locks no directories.
+        if cfg!(windows) && path.is_dir() {
+            return Err(ErrorKind::Unsupported.into());
+        }
         lock_opened(File::open(path)?, path)
     }
 }

@@ -472,6 +472,7 @@ mod tests {
         assert_eq!(missing.kind(), ErrorKind::NotFound);
     }
 
+    #[cfg(unix)]
     #[test]
     fn a_link_in_place_of_a_commit_is_not_read() {
         let place = tempfile::tempdir().unwrap();

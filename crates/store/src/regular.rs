@@ -1,6 +1,8 @@
 //! Reads untrusted files: only regular files, and only up to a given size.
 
-use std::fs::{self, File, FileType, OpenOptions};
+#[cfg(unix)]
+use std::fs::OpenOptions;
+use std::fs::{self, File, FileType};
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
@@ -82,14 +84,17 @@ fn too_large(most: u64) -> io::Error {
 }
 
 /// Opens with `O_NONBLOCK`, in case the file has been replaced by a pipe.
+#[cfg(unix)]
 fn open(path: &Path, links: Links) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let refused = (links == Links::Refuse).then_some(libc::O_NOFOLLOW);
+    let flags = libc::O_NONBLOCK | refused.unwrap_or_default();
     let mut options = OpenOptions::new();
-    options.read(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        let refused = (links == Links::Refuse).then_some(libc::O_NOFOLLOW);
-        options.custom_flags(libc::O_NONBLOCK | refused.unwrap_or_default());
-    }
-    options.open(path)
+    options.read(true).custom_flags(flags).open(path)
+}
+
+/// Other systems have no pipes among the files.
+#[cfg(not(unix))]
+fn open(path: &Path, _links: Links) -> io::Result<File> {
+    File::open(path)
 }

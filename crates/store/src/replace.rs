@@ -78,13 +78,13 @@ impl Replacement {
     /// # Errors
     /// Those of the file system; the file is as before then.
     pub fn commit(&mut self) -> io::Result<()> {
-        if let Some(mut permissions) = self.permissions.take() {
+        if let Some(permissions) = self.permissions.take() {
             // Those that let a file run as its owner are not kept.
             #[cfg(unix)]
-            {
+            let permissions = {
                 use std::os::unix::fs::PermissionsExt as _;
-                permissions.set_mode(permissions.mode() & 0o777);
-            }
+                fs::Permissions::from_mode(permissions.mode() & 0o777)
+            };
             // Some file systems have no permissions.
             let _ = fs::set_permissions(&self.temporary, permissions);
         }

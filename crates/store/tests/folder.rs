@@ -195,6 +195,7 @@ fn a_directory_that_another_process_has_claimed_is_not_removed() {
     assert!(path.is_dir(), "the other process has claimed it");
 }
 
+#[cfg(unix)]
 #[test]
 fn a_directory_that_cannot_be_created_is_an_error() {
     let place = tempfile::tempdir().unwrap();

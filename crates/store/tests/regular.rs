@@ -5,9 +5,10 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
-use std::process::Command;
 
-use sojourn_store::{Links, open_regular, read_regular};
+use sojourn_store::read_regular;
+#[cfg(unix)]
+use sojourn_store::{Links, open_regular};
 
 fn refused(path: &Path, most: u64) -> (ErrorKind, String) {
     let error = read_regular(path, most).unwrap_err();
@@ -34,7 +35,10 @@ fn links_are_followed_and_anything_but_a_file_is_refused() {
     std::os::unix::fs::symlink(at("file"), at("link")).unwrap();
     assert_eq!(read_regular(&at("link"), 5).unwrap(), b"12345");
 
-    let made = Command::new("mkfifo").arg(at("pipe")).status().unwrap();
+    let made = std::process::Command::new("mkfifo")
+        .arg(at("pipe"))
+        .status()
+        .unwrap();
     assert!(made.success());
     std::os::unix::fs::symlink("/dev/zero", at("zero")).unwrap();
     for (name, rule) in [

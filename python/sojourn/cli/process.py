@@ -102,7 +102,12 @@ def close_stdout() -> None:
 GRACE_S = 0.7
 # Shells report 128 plus the signal number as the exit code.
 SIGNALLED = 128
-NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# Windows has no SIGHUP.
+NUMBERS = tuple(
+    signal.Signals[name]
+    for name in ("SIGINT", "SIGTERM", "SIGHUP")
+    if name in signal.Signals.__members__
+)
 _SHOW_CURSOR = "\x1b[?25h"
 
 
@@ -136,7 +141,9 @@ def install() -> None:
     for number in handled:
         signal.signal(number, _handle)
     read, write = os.pipe()
-    os.set_blocking(write, False)
+    # Windows has this from Python 3.12 on.
+    if hasattr(os, "set_blocking"):
+        os.set_blocking(write, False)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     threading.Thread(target=_watch, args=(read, set(handled)), daemon=True).start()
 

@@ -108,7 +108,8 @@ class DaskExecutor:
             # Do not wait for a cancelled run: it may take minutes. Stored batches are complete.
             nanny.auto_restart = False
             with suppress(OSError, TypeError):
-                os.kill(nanny.pid, signal.SIGKILL)
+                # Windows has no SIGKILL; there, SIGTERM does the same.
+                os.kill(nanny.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
         for opened in (self._client, self._cluster):
             # Errors while a cluster ends do not affect results.
             with suppress(Exception):

@@ -5,7 +5,6 @@ one thread; the command has several, and a process cannot leave the namespace ag
 """
 
 import ctypes
-import fcntl
 import json
 import os
 import socket
@@ -60,6 +59,8 @@ def tun_file(file: Path = TUN) -> int:
 
 def tun_device(file: Path = TUN) -> None:
     """Create a TUN device, which ends with the process."""
+    import fcntl  # noqa: PLC0415 - not on every system
+
     request = struct.pack("16sH22x", DEVICE, IFF_TUN | IFF_NO_PI)
     fcntl.ioctl(tun_file(file), TUNSETIFF, request)
 

@@ -1,0 +1,207 @@
+"""Build the wheels of all platforms and the sdist into ``target/wheels``: ``make wheels``.
+
+One machine with Linux builds all of them: zig is the linker of Linux and macOS, and MinGW-w64 that
+of Windows. The wheel of the machine itself is built with a profile (``tools/pgo.py``).
+``python tools/wheels.py macos-arm64 sdist`` builds some of them, and ``--check FILE...`` only
+checks finished files: their size, the libraries that they need, and that they hold no file under
+the GPL.
+"""
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pgo
+
+ROOT = pgo.ROOT
+FOLDER = ROOT / "target/wheels"
+# A wheel has at most this many bytes.
+MOST_BYTES = 12_000_000
+# The library that macOS has and zig has not; the linker only needs the names of its functions.
+FRAMEWORKS = ROOT / "tools/macos"
+GPL = re.compile(rb"SPDX-License-Identifier:\s*[\"']?\(?GPL|GNU GENERAL PUBLIC LICENSE")
+
+
+@dataclass(frozen=True)
+class Platform:
+    """What a wheel is built for."""
+
+    target: str
+    # The libraries that it may need beside those of its own.
+    needs: re.Pattern[str]
+    # The oldest C library that it runs with, as in the name of the wheel.
+    libc: str = ""
+    flags: str = ""
+
+    @property
+    def is_windows(self) -> bool:
+        """Whether MinGW-w64 links."""
+        return "windows" in self.target
+
+    def options(self) -> list[str]:
+        """Return the options of maturin."""
+        found = ["--target", self.target, "--out", str(FOLDER)]
+        found += [] if self.is_windows else ["--zig"]
+        return found + (["--compatibility", self.libc] if self.libc else [])
+
+
+_GLIBC = re.compile(r"lib(c|m|pthread|dl|rt|util|gcc_s)\.so\.\d|ld-linux-[\w-]+\.so\.\d")
+_MUSL = re.compile(r"libc\.(musl-\w+\.)?so(\.1)?|libgcc_s\.so\.1")
+_MACOS = re.compile(
+    r"/usr/lib/lib(System\.B|iconv\.2|charset\.1)\.dylib|/System/.*/CoreFoundation|@rpath/sojourn.*"
+)
+_WINDOWS = re.compile(
+    r"python3\.dll|api-ms-win-\S+|(kernel32|ntdll|ws2_32|userenv|bcrypt\w*|msvcrt|advapi32|ole32)\.dll",
+    re.IGNORECASE,
+)
+_FRAMEWORK = f"-Clink-arg=-F{FRAMEWORKS}"
+PLATFORMS = {
+    "linux-x86_64": Platform("x86_64-unknown-linux-gnu", _GLIBC, "manylinux_2_17"),
+    "linux-aarch64": Platform("aarch64-unknown-linux-gnu", _GLIBC, "manylinux_2_17"),
+    "musl-x86_64": Platform("x86_64-unknown-linux-musl", _MUSL, "musllinux_1_2"),
+    "musl-aarch64": Platform("aarch64-unknown-linux-musl", _MUSL, "musllinux_1_2"),
+    "macos-arm64": Platform("aarch64-apple-darwin", _MACOS, flags=_FRAMEWORK),
+    "macos-x86_64": Platform("x86_64-apple-darwin", _MACOS, flags=_FRAMEWORK),
+    "windows-x86_64": Platform("x86_64-pc-windows-gnu", _WINDOWS),
+}
+# The ends of the names of wheels.
+_TAGS = {
+    "manylinux_2_17_x86_64": "linux-x86_64",
+    "manylinux_2_17_aarch64": "linux-aarch64",
+    "musllinux_1_2_x86_64": "musl-x86_64",
+    "musllinux_1_2_aarch64": "musl-aarch64",
+    "macosx_11_0_arm64": "macos-arm64",
+    "macosx_10_12_x86_64": "macos-x86_64",
+    "win_amd64": "windows-x86_64",
+}
+
+
+def missing() -> list[str]:
+    """Return what has to be installed first, as commands."""
+    found = []
+    for module, package in (("ziglang", "ziglang"), ("cargo_zigbuild", "cargo-zigbuild")):
+        ask = [sys.executable, "-c", f"import {module}"]
+        if subprocess.run(ask, check=False, capture_output=True).returncode:
+            found.append(f"{sys.executable} -m pip install {package}")
+    if shutil.which("x86_64-w64-mingw32-gcc") is None:
+        found.append("apt-get install gcc-mingw-w64-x86-64")
+    return found
+
+
+def build(name: str) -> None:
+    """Build the wheel of a platform, or the sdist."""
+    of = pgo.compiler()
+    if name == "sdist":
+        words = [sys.executable, "-m", "maturin", "sdist", "--quiet", "--out", str(FOLDER)]
+        subprocess.run(words, cwd=ROOT, check=True)
+        return
+    platform = PLATFORMS[name]
+    flags = platform.flags
+    if platform.target == of["host"]:
+        try:
+            flags = pgo.using(pgo.profile("extension", of, fresh=True))
+        except pgo.UnavailableError as error:
+            print(f"{name} without a profile: {error}", file=sys.stderr)
+    words = ["rustup", "target", "add", platform.target]
+    subprocess.run(words, check=True, stderr=subprocess.DEVNULL)
+    words = [sys.executable, "-m", "maturin", "build", "--release", "--quiet"]
+    subprocess.run(
+        [*words, *platform.options()],
+        cwd=ROOT,
+        check=True,
+        stdout=subprocess.DEVNULL,
+        env=pgo.environment(flags) | {"VIRTUAL_ENV": sys.prefix},
+    )
+
+
+def contents(file: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the names and bytes of the files of a wheel or an sdist."""
+    if file.suffix == ".whl":
+        with zipfile.ZipFile(file) as archive:
+            for name in archive.namelist():
+                yield name, archive.read(name)
+        return
+    with tarfile.open(file) as archive:
+        for member in archive:
+            opened = archive.extractfile(member)
+            if opened is not None:
+                yield member.name, opened.read()
+
+
+def needed_libraries(library: bytes) -> list[str]:
+    """Return the libraries that the loader of the platform looks for."""
+    with tempfile.NamedTemporaryFile() as copy:
+        copy.write(library)
+        copy.flush()
+        words = [pgo.tool("llvm-readobj"), "--needed-libs", "--coff-imports", copy.name]
+        printed = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout
+    listed = re.search(r"NeededLibraries \[\n(.*?)^\]", printed, re.DOTALL | re.MULTILINE)
+    named = re.findall(r"^(?:Delay)?Import \{\n\s+Name: (.+)$", printed, re.MULTILINE)
+    return named + [line.strip() for line in (listed[1] if listed else "").splitlines()]
+
+
+def faults(file: Path) -> list[str]:
+    """Return what is wrong with a finished file."""
+    found = []
+    if file.suffix == ".whl" and file.stat().st_size > MOST_BYTES:
+        found.append(f"{file.stat().st_size} bytes; expected at most {MOST_BYTES}")
+    names = dict(contents(file))
+    found += [f"{name} is under the GPL" for name, text in names.items() if GPL.search(text)]
+    if file.suffix == ".whl":
+        libraries = [name for name in names if re.search(r"sojourn/_core[^/]*\.(so|pyd)$", name)]
+        tag = file.stem.rpartition("-abi3-")[2].partition(".")[0]
+        if len(libraries) != 1 or tag not in _TAGS:
+            found.append(f"{libraries} for {tag}; expected one library, for one of {list(_TAGS)}")
+        else:
+            allowed = PLATFORMS[_TAGS[tag]].needs
+            found += [
+                f"needs {needed}"
+                for needed in needed_libraries(names[libraries[0]])
+                if not allowed.fullmatch(needed)
+            ]
+    return [f"{file.name}: {fault}" for fault in found]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Build and check.
+
+    Returns
+    -------
+    int
+        The exit status: 1 if a file is not as it should be, 3 if a tool is missing.
+    """
+    parser = argparse.ArgumentParser(description="Build the wheels of all platforms and the sdist.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join([*PLATFORMS, "sdist"]))
+    parser.add_argument(
+        "--check", nargs="+", type=Path, metavar="FILE", help="check, build nothing"
+    )
+    given = parser.parse_args(arguments)
+    names: list[str] = given.names or [*PLATFORMS, "sdist"]
+    if unknown := [name for name in names if name != "sdist" and name not in PLATFORMS]:
+        parser.error(f"no platform {unknown[0]!r}; expected {', '.join([*PLATFORMS, 'sdist'])}")
+    if given.check is None:
+        if wanted := missing():
+            print("make wheels needs: " + "; ".join(wanted), file=sys.stderr)
+            return 3
+        for name in names:
+            print(f"building {name}", flush=True)
+            build(name)
+    files: list[Path] = given.check or sorted(FOLDER.glob("*.whl")) + sorted(FOLDER.glob("*.gz"))
+    wrong = []
+    for file in files:
+        wrong += faults(file)
+        print(f"{file.stat().st_size / 1e6:5.1f} MB  {file.name}")
+    print("\n".join(wrong), end="\n" if wrong else "", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
