@@ -24,7 +24,7 @@ LIVE_TESTS := tests/python/live
 DIR ?= results/residential/scenarios/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help compile compile-release compile-test wheel generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-quick test-full kills sweep-kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-plugins bench-store bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update ns3 ns3-update rfc7928 rfc7928-update rfc9743-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
+.PHONY: help compile compile-release compile-test wheel wheels generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-quick test-full kills sweep-kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-plugins bench-store bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update ns3 ns3-update rfc7928 rfc7928-update rfc9743-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,10 @@ $(EXTENSION): $(PACKAGES) $(SOURCES)
 
 wheel: $(PACKAGES) ## Build a wheel in target/wheels, with a new profile: 10 minutes; needs llvm-tools (rustup component add llvm-tools).
 	$(BIN)/python tools/pgo.py wheel
+
+wheels: $(PACKAGES) ## Build the wheels of all platforms and the sdist in target/wheels; needs MinGW-w64; an hour of CPU time.
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'cargo-zigbuild==0.24.1' 'ziglang==0.17.1'
+	$(BIN)/python tools/wheels.py
 
 lock: ## Update requirements-dev.lock from pyproject.toml; needs uv.
 	@uv --version > /dev/null 2>&1 || { echo 'make lock: python3 -m pip install uv'; exit 2; }

@@ -461,7 +461,7 @@ fn fill(flow: &FlowConfig, config: &Config, crossing: &[Crossing]) -> Duration {
     let packets = config.links[link].rate.carries(full).0 / frame.0;
     #[expect(clippy::cast_precision_loss, reason = "a number of packets")]
     let window = packets as f64 / f64::from(crossing[link].filling);
-    let recovery = Duration::from_secs(1).scaled((window * CUBIC_RECOVERY).cbrt());
+    let recovery = Duration::from_secs(1).scaled(libm::cbrt(window * CUBIC_RECOVERY));
     (recovery + config.base_rtt(flow) + full).min(LONGEST_FILL)
 }
 
