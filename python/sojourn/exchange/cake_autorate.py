@@ -15,6 +15,9 @@ _LIMIT = re.compile(r"^\s*(min|max)_(dl|ul)_shaper_rate_kbps=[\"']?(\d+)", re.MU
 _FIXED = re.compile(r"^\s*adjust_(dl|ul)_shaper_rate=[\"']?0", re.MULTILINE)
 _INTERFACE = re.compile(r"^\s*(dl|ul)_if=[\"']?([\w.@-]+)", re.MULTILINE)
 _PINGERS = re.compile(r"^\s*no_pingers=[\"']?([1-9]\d?)\b", re.MULTILINE)
+_RECORD = re.compile(
+    rb"^(?:(?:DATA|LOAD)(?:_HEADER)?|DEBUG|INFO|SHAPER|SUMMARY(?:_HEADER)?);", re.MULTILINE
+)
 _DEFAULT_DEVICES = {"ul": "wan", "dl": "ifb-wan"}
 _DIRECTIONS: Mapping[str, Direction] = {"ul": "up", "dl": "down"}
 # Reflectors and the time between two pings to each, by default.
@@ -24,6 +27,11 @@ _REFLECTORS, _INTERVAL = 6, "300ms"
 def is_configuration(text: str) -> bool:
     """Whether a text sets the base rates of cake-autorate."""
     return _BASE.search(text) is not None
+
+
+def is_log(begin: bytes) -> bool:
+    """Whether a file begins as a log of cake-autorate, whose fields are separated by semicolons."""
+    return _RECORD.search(begin) is not None
 
 
 def script(text: str, place: str) -> tuple[str, list[str]]:

@@ -104,7 +104,8 @@ def scenario(
     notes = list(found.notes)
     for direction, shaper in found.shapers.items():
         empty = empty_classes(shaper.queue, groups, direction)
-        notes += [f"{found.source.place}: {shaper.device}: {text}" for text in empty]
+        faster = [] if line is None else _faster(direction, shaper, line)
+        notes += [f"{found.source.place}: {shaper.device}: {text}" for text in (*empty, *faster)]
     lines = [
         f"# {found.title}." + ("" if traffic else " Replace the traffic by yours."),
         *(f"# {text}".rstrip() for text in found.comment),
@@ -114,7 +115,16 @@ def scenario(
         f"rtt = {toml_string(rtt or (found.rtt if line is None else line.rtt))}",
     ]
     if line is None and "down" not in found.shapers:
-        lines.append('links.down = "unlimited"')
+        rest: Any = "unlimited"
+        if any(group.direction == "down" for group in groups):
+            rate = _rate(found.shapers["up"], _port(line))
+            rest = {"rate": f"{rate}bit", "qdisc": "pfifo"}
+            notes.append(
+                f"{found.source.place}: nothing shapes downloads, so links.down is a pfifo at the "
+                f"rate of uploads, {rate / 1e6:.4g} Mbit/s; --link or --preset sets the rates of "
+                "the line"
+            )
+        lines.append(f"links.down = {_value(rest)}")
     port = _port(line)
     for direction, shaper in found.shapers.items():
         settings = {"rate": port, **shaper.settings}
@@ -174,6 +184,28 @@ def _placed(group: Traffic, shapers: Iterable[Direction]) -> Traffic:
     down = ["line_down", *(["down"] if "down" in shapers else [])]
     path, back = (up, down) if group.direction == "up" else (down, up)
     return replace(group, direction=None, path=path, reverse=back)
+
+
+def _rate(shaper: Shaper, port: str) -> int:
+    """Return the rate at which a shaper sends, in bit/s: of its link, its queue or its tree."""
+    rate = _core.parse_rate_bits_per_s(shaper.settings.get("rate", port))
+    if "text" in shaper.queue:
+        own = re.findall(r"\bbandwidth (\d\S*)", _core.parse_qdisc(shaper.queue["text"]))
+    else:
+        roots = (one for one in shaper.queue.get("classes", ()) if "parent" not in one)
+        own = [one.get("ceil", one["rate"]) for one in roots]
+    return min(rate, sum(map(_core.parse_rate_bits_per_s, own)) or rate)
+
+
+def _faster(direction: Direction, shaper: Shaper, line: Line) -> Iterator[str]:
+    """Say that packets wait in the line because the shaper is faster."""
+    rates = _rate(shaper, _port(line)), line.links[direction].bits_per_s
+    if rates[0] > rates[1]:
+        own, of_line = (f"{rate / 1e6:.4g} Mbit/s" for rate in rates)
+        yield (
+            f"sends at {own}, faster than the line behind it with {of_line}, so packets wait in "
+            f"links.line_{direction}, not here; expected a lower rate"
+        )
 
 
 def _port(line: Line | None) -> str:

@@ -128,6 +128,12 @@ def _format(path: str | Path) -> str:
     begin = begin.lstrip(b"\xef\xbb\xbf \t\r\n")
     if qlog_runs.begins_qlog(begin):
         return "qlog"
+    if libreqos.is_one_of_two(begin):
+        both = "LibreQoS needs two files; expected sojourn import network.json ShapedDevices.csv"
+        damaged(path, both)
+    if cake_autorate.is_log(begin):
+        said = "a log of cake-autorate has no measured run; expected it as"
+        damaged(path, f"{said} rate_trace or delay_trace of a link in a scenario")
     if begin.startswith(b"{"):
         return next((name for name, form in JSON.items() if form.match(begin)), "flent")
     words = begin.split(b"\n", 1)[0].split()

@@ -27,6 +27,10 @@ _QUEUES = {"cake": _DEFAULT_QUEUE, "fq_codel": "fq_codel", "none": "pfifo", "": 
 # Circuits of LibreQoS have this priority.
 _PRIO = "3"
 _DIRECTIONS: Mapping[Direction, str] = {"down": "Download", "up": "Upload"}
+_COLUMNS = (
+    "Circuit ID",
+    *(f"{word} {end} Mbps" for end in ("Min", "Max") for word in _DIRECTIONS.values()),
+)
 _WITHOUT_PARENT = "no_parent_node"
 
 
@@ -43,6 +47,11 @@ class _Circuit:
 def are_files(paths: Sequence[str | Path]) -> bool:
     """Whether these are a ``network.json`` and a ``ShapedDevices.csv``."""
     return sorted(Path(path).suffix for path in paths) == [".csv", ".json"]
+
+
+def is_one_of_two(begin: bytes) -> bool:
+    """Whether the begin of a file is that of a ``network.json`` or ``ShapedDevices.csv``."""
+    return b"BandwidthMbps" in begin or _HEADER.encode() in begin.lower()
 
 
 def configuration(paths: Sequence[str | Path]) -> Configuration:
@@ -221,11 +230,10 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     for (number, _), values in zip(numbered, reader, strict=False):
         if not header:
             header = [value.strip().lower() for value in values]
-            if _HEADER not in header:
-                _refuse(
-                    path,
-                    f"line {number}: no column Circuit ID; expected that of ShapedDevices.csv",
-                )
+            missing = [name for name in _COLUMNS if name.lower() not in header]
+            if missing:
+                expected = f"expected those of ShapedDevices.csv: {', '.join(_COLUMNS)}"
+                _refuse(path, f"line {number}: no column {', '.join(missing)}; {expected}")
             continue
         yield number, dict(zip(header, (value.strip() for value in values), strict=False))
 

@@ -118,12 +118,12 @@ def _words(command: str) -> list[str]:
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
     """Return the lines, each command of ``tc`` on its own."""
-    for number, line in _joined(text):
+    for number, line in joined(text):
         for part in _NEXT.split(line) if _COMMAND.match(line) else [line]:
             yield number, part
 
 
-def _joined(text: str) -> Iterator[tuple[int, str]]:
+def joined(text: str) -> Iterator[tuple[int, str]]:
     """Join lines that end in a backslash."""
     whole, first = "", 1
     for number, line in enumerate(text.splitlines(), 1):

@@ -14,11 +14,16 @@ from typing import Any, NoReturn
 from sojourn import _core
 from sojourn.document import check
 from sojourn.exchange.configuration import Configuration, Shaper, Source
-from sojourn.exchange.tc_commands import commands
+from sojourn.exchange.tc_commands import commands, joined
 from sojourn.scenario.link import ETHERNET_HEADER
 from sojourn.traffic.block import Direction
 
 _ADDS = re.compile(r"^\s*(?:sudo\s+)?(?:\S*/)?tc\s+\w+\s+(?:add|replace)\s+dev\s", re.MULTILINE)
+# What sets the mark or the DSCP of packets outside tc.
+_MARKING = re.compile(
+    r"^(?!\s*#).*(?:(?:-j|--jump)\s+(?:MARK|CONNMARK|DSCP|TOS|CLASSIFY)\b|"
+    r"\b(?:meta|ct)\s+(?:mark|priority)\s+set\b|\bip6?\s+dscp\s+set\b)"
+)
 _ADDING = frozenset({"add", "replace", "change"})
 _SHOWING = frozenset({"get", "list", "show", "lst", "help"})
 # Words of classes with their key in Sojourn; those of bursts have several names.
@@ -107,6 +112,8 @@ class _Device:
     classes: dict[str, _Class] = field(default_factory=dict)
     # Preference, order, conditions.
     filters: list[tuple[int, int, dict[str, str]]] = field(default_factory=list)
+    # The last line that has a filter to a class.
+    lines: dict[str, int] = field(default_factory=dict)
     # Rate and bucket of the link, of tbf; and the queues inside a root that is no tree, by number.
     link: dict[str, str] = field(default_factory=dict)
     leaves: dict[int, str] = field(default_factory=dict)
@@ -132,6 +139,13 @@ def of_text(text: str, place: str) -> TcScript:
     reader = _Reader(place)
     for number, words in commands(text, place):
         reader.take(number, words)
+    marking = [f"{n}" for n, line in joined(text) if _MARKING.match(line)]
+    if marking:
+        lines = "line" if len(marking) == 1 else "lines"
+        reader.notes.append(
+            f"{place}: {lines} {', '.join(marking)}: marks and DSCPs that iptables and nft set are "
+            "not read, although filters may use them; give traffic this dscp, or the name mark_n"
+        )
     queues = {
         name: reader.tree(name, device) for name, device in reader.devices.items() if device.handle
     }
@@ -559,6 +573,7 @@ class _Reader:
         # The kernel counts filters without a preference downwards from 0xC000: the last is first.
         number = self._number(preference) or 0xC000 - order
         device.filters.append((number, order, conditions))
+        device.lines[conditions["to"]] = self.line
 
     def _nothing(self, words: list[str]) -> dict[str, str]:
         if words:
@@ -688,6 +703,12 @@ class _Reader:
         filters = [conditions for *_, conditions in sorted(device.filters, key=lambda one: one[:2])]
         if filters:
             table["filters"] = _of_both_versions(filters)
+        leaves = [own for own in device.classes if own not in parents]
+        for _, _, conditions in device.filters:
+            if leaves and (to := conditions["to"]) not in leaves:
+                self.line = device.lines[to]
+                known = f"expected a leaf class such as {leaves[0]}"
+                self.refuse(f"{name}: filter to {to}, which is not a leaf class; {known}")
         try:
             check("link", {"rate": "1gbit", "qdisc": table})
         except _core.ScenarioError as error:

@@ -210,6 +210,31 @@ def test_without_a_line_a_note_says_what_the_bottleneck_is(sojourn: Command) -> 
     assert set(tomllib.loads(behind.stdout)["links"]) == {"up", "down", "line_up", "line_down"}
 
 
+@pytest.mark.parametrize(
+    ("line", "mbit"),
+    [
+        ("cake bandwidth 20Mbit", 20),
+        ("tbf rate 3mbit burst 10k limit 20k", 3),
+        ("fq_codel", 1000),
+        ("handle 1: htb\ntc class add dev e parent 1: classid 1:1 htb rate 1mbit ceil 20mbit", 20),
+    ],
+)
+def test_the_rate_of_a_router_is_that_of_downloads_and_is_compared_with_the_line(
+    line: str, mbit: int, tmp_path: Path, sojourn: Command
+) -> None:
+    (tmp_path / "r.sh").write_text(f"tc qdisc add dev e root {line}\n")
+    alone = sojourn("import", "r.sh", "--traffic", "household")
+    down = tomllib.loads(alone.stdout)["links"]["down"]
+    assert down == {"rate": f"{mbit}000000bit", "qdisc": "pfifo"}
+    said = f"links.down is a pfifo at the rate of uploads, {mbit} Mbit/s; --link or --preset sets"
+    assert said in alone.stderr
+    up = sojourn("import", "r.sh", "--traffic", "tcp_1up")
+    assert tomllib.loads(up.stdout)["links"]["down"] == "unlimited"
+    behind = sojourn("import", "r.sh", "--preset", "vdsl").stderr
+    said = f"r.sh: e: sends at {mbit} Mbit/s, faster than the line behind it with 10 Mbit/s"
+    assert (said in behind) == (mbit > 10)
+
+
 @pytest.mark.parametrize("names", READ)
 def test_all_packets_cross_the_line_behind_the_router(names: str) -> None:
     text, _ = imported(names, link="4/2mbit", rtt="20ms")

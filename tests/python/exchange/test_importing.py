@@ -313,6 +313,11 @@ def test_malformed_files_are_refused_in_one_line(
     assert names(tmp_path) == ["x"]
 
 
+def test_a_log_of_cake_autorate_is_for_traces(sojourn: Command, tmp_path: Path) -> None:
+    (tmp_path / "ca.log").write_text("LOAD_HEADER; LOG_DATETIME; LOG_TIMESTAMP\nLOAD; x; 1\n")
+    refused(sojourn("import", "ca.log"), 4, "ca.log: .*rate_trace or delay_trace of a link")
+
+
 def test_a_directory_is_refused_with_what_is_expected(sojourn: Command, tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     said = "x: is a directory; expected a packet capture"

@@ -112,6 +112,11 @@ def test_a_run_reports_on_each_subscriber(tmp_path: Path, sojourn: Command) -> N
             'line 5: sqm "red" is unknown; expected cake, fq_codel or none',
         ),
         (NETWORK, "a,b\n1,2\n", "line 1: no column Circuit ID"),
+        (
+            NETWORK,
+            DEVICES.replace("Download Max Mbps", "Download Max"),
+            "line 2: no column Download Max Mbps; expected those of ShapedDevices.csv: Circuit ID,",
+        ),
     ],
 )
 def test_what_is_wrong_is_named_with_its_file(
@@ -129,6 +134,15 @@ def test_files_are_printed_without_options(tmp_path: Path, sojourn: Command) -> 
         2,
         "^sojourn: ShapedDevices.csv: --json is only for measurements$",
     )
+
+
+def test_one_of_both_files_asks_for_the_other(tmp_path: Path, sojourn: Command) -> None:
+    for path in written(tmp_path):
+        refused(
+            sojourn("import", path.name),
+            4,
+            f"{path.name}: LibreQoS needs two files; expected sojourn import network.json Shaped",
+        )
 
 
 def test_each_circuit_has_the_traffic_and_crosses_the_line(

@@ -365,11 +365,11 @@ def test_what_is_not_modelled_is_refused_with_its_line(line: str, why: str) -> N
         ),
         (
             "tc filter add dev e parent 1: protocol ip prio 1 u32 match ip dport 80 0xffff flowid 1:99",
-            "e: htb: filters 1: to 1:99 is not a leaf class; expected a leaf class such as 1:10",
+            "line 5: e: filter to 1:99, which is not a leaf class; expected a leaf class such as 1:10",
         ),
         (
             "tc filter add dev e parent 1: protocol ip prio 1 matchall flowid 1:2",
-            "e: htb: filters 1: to 1:2 is not a leaf class; expected a leaf class such as 1:10",
+            "line 5: e: filter to 1:2, which is not a leaf class; expected a leaf class such as 1:10",
         ),
         (
             "tc qdisc add dev e parent 1:2 fq_codel",
@@ -381,6 +381,19 @@ def test_what_is_no_tree_is_refused_with_the_class(line: str, why: str) -> None:
     with pytest.raises(sj.ScenarioError) as error:
         tc_script.of_text(f"{TREE}{line}\n", "x")
     assert f"{error.value}" == f"x: {why}"
+
+
+def test_marks_and_dscps_of_a_firewall_give_one_note() -> None:
+    rules = (
+        "# iptables -j MARK\niptables -t mangle -A POSTROUTING -p udp \\\n  -j MARK --set-mark 1\n"
+        "$IPT -A x -j DSCP --set-dscp 46\nnft add rule t c udp dport 53 meta mark set 1\n"
+        "iptables -A INPUT -j DROP\n"
+    )
+    (note,) = tc_script.of_text(f"tc qdisc add dev e root htb default 1\n{rules}" + TREE, "x").notes
+    assert note == (
+        "x: lines 3, 5, 6: marks and DSCPs that iptables and nft set are not read, although "
+        "filters may use them; give traffic this dscp, or the name mark_n"
+    )
 
 
 def test_a_class_that_no_traffic_reaches_is_named(tmp_path: Path, sojourn: Command) -> None:
