@@ -105,8 +105,8 @@ const fn whole(bytes: f64) -> u64 {
     bytes as u64
 }
 
-/// The longest time that is simulated or waited for: a leap year. Sums of several stay far from 2^64 ns.
-pub const LONGEST: Duration = Duration::from_secs(366 * 86_400);
+/// The longest time that is simulated or waited for.
+pub const LONGEST: Duration = Duration::YEAR;
 
 /// A time, or the distribution that it is drawn from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,6 +4,8 @@
 //! schedules runs, and knows a backend only by this contract: a backend is one crate that
 //! implements it and one line that adds it to a [`Registry`].
 
+mod routes;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -13,6 +15,8 @@ use sojourn_net::{Duration, Instant, Rng};
 use sojourn_records::{FlowKind, RecordSink};
 use sojourn_scenario::plan::{FlowConfig, Traffic};
 use sojourn_scenario::{ConfigError, Plan};
+
+pub use routes::{Direction, NextHop, Passage, Routes, Step};
 
 /// Runs plans: a simulator, or a datapath with real packets.
 pub trait Backend: Send + Sync {

@@ -26,9 +26,14 @@ const EDGES: [(&str, &[&str]); 19] = [
     ("sojourn-apps", &["sojourn-net", "sojourn-transport"]),
     ("sojourn-capture", &["sojourn-net", "sojourn-qdisc"]),
     (
+        "sojourn-path",
+        &["sojourn-net", "sojourn-qdisc", "sojourn-capture"],
+    ),
+    (
         "sojourn-scenario",
         &[
             "sojourn-net",
+            "sojourn-path",
             "sojourn-schema",
             "sojourn-qdisc",
             "sojourn-transport",
@@ -37,7 +42,7 @@ const EDGES: [(&str, &[&str]); 19] = [
     ),
     (
         "sojourn-records",
-        &["sojourn-net", "sojourn-qdisc", "sojourn-apps"],
+        &["sojourn-net", "sojourn-path", "sojourn-apps"],
     ),
     ("sojourn-store", &[]),
     (
@@ -45,19 +50,10 @@ const EDGES: [(&str, &[&str]); 19] = [
         &["sojourn-net", "sojourn-scenario", "sojourn-records"],
     ),
     (
-        "sojourn-link",
-        &[
-            "sojourn-net",
-            "sojourn-qdisc",
-            "sojourn-scenario",
-            "sojourn-records",
-        ],
-    ),
-    (
         "sojourn-sim",
         &[
             "sojourn-net",
-            "sojourn-link",
+            "sojourn-path",
             "sojourn-prefetch",
             "sojourn-qdisc",
             "sojourn-transport",
@@ -72,7 +68,7 @@ const EDGES: [(&str, &[&str]); 19] = [
         "sojourn-live",
         &[
             "sojourn-net",
-            "sojourn-link",
+            "sojourn-path",
             "sojourn-qdisc",
             "sojourn-transport",
             "sojourn-apps",

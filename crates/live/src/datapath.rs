@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::time::{ClockId, clock_gettime};
-use sojourn_link::Events;
 use sojourn_net::{Duration, Instant};
+use sojourn_path::links::Events;
 use sojourn_records::{Histogram, LinkRecord, SignalRecord};
 
 use crate::clock::{Clock, Wait, Waiting, poll_for};

@@ -8,8 +8,8 @@
 //!
 //! The bytes come from programs and are not trusted: no sequence of bytes panics or reads beyond its end.
 
-use sojourn_link::Carried;
 use sojourn_net::{Bytes, Dscp, Ecn, FlowKey, Instant, IpVersion, Packet, TcpHeader, Transport};
+use sojourn_path::links::Carried;
 
 /// Length of the Ethernet header, which queues on an Ethernet device include in the size of a packet.
 pub(crate) const ETHERNET_HEADER: u64 = 14;

@@ -6,11 +6,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use sojourn_link::{
-    Carried, Direction, Events, Line, Link, LinkProbe, NextHop, Passage, Routes, Step, Verdict,
-    Wire,
-};
+use sojourn_backend::{Direction, NextHop, Passage, Routes, Step};
 use sojourn_net::{Bytes, Instant, Rate, Rng};
+use sojourn_path::links::{Carried, Events, Line, Link, LinkProbe, Verdict, Wire};
 use sojourn_qdisc::{LinkFacts, Qdisc, QdiscSpec, QueueChange};
 use sojourn_records::{Histogram, LinkCounters, LinkRecord};
 use sojourn_scenario::plan::{Config, ConfigError, LinkConfig};
@@ -425,8 +423,8 @@ impl<'c> Network<'c> {
 
 fn build(link: &LinkConfig, config: &Config, rng: &Rng) -> Link<Frame> {
     let facts = facts(config, link, &link.qdisc, link.rate);
-    let qdisc = link.qdisc.build(&facts, rng.fork(&link.name));
-    Link::new(qdisc, link).recording(config.keep_events)
+    let rng = rng.fork(&link.name);
+    Link::new(&link.qdisc, (&facts, rng), &link.transmitter()).recording(config.keep_events)
 }
 
 /// The properties of a link that sends at `rate`, for `queue`.

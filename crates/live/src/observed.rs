@@ -1,7 +1,7 @@
 //! Observations of the packets of a run.
 
-use sojourn_link::{Events, LinkProbe, Taken, Watcher};
 use sojourn_net::{Duration, Instant};
+use sojourn_path::links::{Events, LinkProbe, Taken, Watcher};
 use sojourn_qdisc::{ClassId, DropReason, MarkReason, Observer, Statistic};
 use sojourn_records::{FlowCounters, FlowSample, Histogram, Signal};
 

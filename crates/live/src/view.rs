@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use sojourn_backend::locked;
-use sojourn_link::Taken;
 use sojourn_net::{Duration, FlowKey, Instant};
+use sojourn_path::links::Taken;
 use sojourn_qdisc::Backlog;
 use sojourn_records::Histogram;
 

@@ -76,6 +76,9 @@ impl Duration {
     /// The latest time that can be represented: 584 years.
     pub const MAX: Self = Self(u64::MAX);
 
+    /// A leap year, the longest time that is simulated or waited for. Sums of several stay far from 2^64 ns.
+    pub const YEAR: Self = Self::from_secs(366 * 86_400);
+
     /// `n` nanoseconds.
     pub const fn from_nanos(n: u64) -> Self {
         Self(n)

@@ -2,14 +2,15 @@
 
 mod column;
 mod datagrams;
-mod histogram;
 mod record;
 
 pub use column::{Column, ColumnInfo, ColumnKind, Get};
 pub use datagrams::Datagrams;
-pub use histogram::Histogram;
 pub use record::{
-    AppRecord, CaptureOutput, ChangeRecord, ClassRecord, ConnectionSum, FlowCounters, FlowKind,
-    FlowRecord, FlowSample, InitialLosses, LinkCounters, LinkRecord, LinkSample, RecordSink,
-    Records, Signal, SignalRecord, SignalState, StateSample, ValidityFact,
+    AppRecord, CaptureOutput, ChangeRecord, ConnectionSum, FlowCounters, FlowKind, FlowRecord,
+    FlowSample, InitialLosses, RecordSink, Records, ValidityFact,
+};
+pub use sojourn_path::records::{
+    ClassRecord, Histogram, LinkCounters, LinkRecord, LinkSample, Signal, SignalRecord,
+    SignalState, StateSample,
 };

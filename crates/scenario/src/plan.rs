@@ -1,11 +1,8 @@
 //! The plan of one run: links, flows and duration. Any backend can run it.
 
 mod controller;
-mod line;
 mod links;
 mod program;
-mod rates;
-mod trace;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -22,17 +19,16 @@ pub use controller::{
     Controller, ControllerClass, LinkMeasured, Measured, Reply, Request, controller,
     register_controller,
 };
-pub use line::{
-    Distribution, EcnRewrite, GilbertElliott, Jitter, LineConfig, Loss, Order, WireChange,
-};
 pub(crate) use links::FULL_FRAME;
-pub use links::{Change, Controlled, Encapsulation, LinkConfig, RingConfig, Shaper};
+pub use links::{Change, Controlled, LinkConfig};
 pub use links::{
     ChannelConfig, DriverLimit, RadioConfig, RateControl, Sharing, Standard, StationConfig,
 };
 pub use program::Program;
-pub use rates::RateTrace;
-pub use trace::{Trace, share};
+pub use sojourn_path::config::{
+    Distribution, EcnRewrite, Encapsulation, GilbertElliott, Jitter, LineConfig, Loss, Order,
+    RateTrace, RingConfig, Shaper, Trace, TransmitterConfig, WireChange,
+};
 
 /// A run, and what the scenario knows of its flows beyond what is needed to run them.
 #[derive(Clone, Debug)]

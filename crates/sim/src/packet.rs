@@ -4,10 +4,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::num::{NonZeroU16, NonZeroU32, NonZeroU64};
 
 use sojourn_capture::Endpoints;
-use sojourn_link::Carried;
 use sojourn_net::{
     Bytes, Dscp, Ecn, FlowKey, Instant, IpVersion, Packet as View, TcpHeader, Transport,
 };
+use sojourn_path::links::Carried;
 use sojourn_scenario::plan::Client;
 use sojourn_transport::quic::Datagram;
 use sojourn_transport::{Flags, SackBlock, Segment};

@@ -1,8 +1,8 @@
 //! What is observed of a run: its links, the losses at the start of connections and datagrams, and packets in flight.
 
 use sojourn_apps::DatagramKind;
-use sojourn_link::{Events, LinkProbe, Taken, Watcher};
 use sojourn_net::{Duration, Instant, Packet as View, Rate};
+use sojourn_path::links::{Events, LinkProbe, Taken, Watcher};
 use sojourn_qdisc::{ClassId, DropReason, MarkReason, Observer, Statistic};
 use sojourn_records::{CaptureOutput, InitialLosses, Signal};
 use sojourn_scenario::plan::{Config, FlowConfig, Traffic};

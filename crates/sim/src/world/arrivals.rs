@@ -7,8 +7,8 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use sojourn_link::Carried;
 use sojourn_net::Instant;
+use sojourn_path::links::Carried;
 
 use crate::packet::Packet;
 

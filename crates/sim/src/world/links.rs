@@ -1,7 +1,8 @@
 //! Packets on links and wires, with and without impairments; changes of links; sending the contents of the outbox.
 
-use sojourn_link::{Carried, Line, Link, NextHop, Passage, Step, Verdict};
+use sojourn_backend::{NextHop, Passage, Step};
 use sojourn_net::{Instant, Rate, Rng};
+use sojourn_path::links::{Carried, Line, Link, Verdict};
 use sojourn_qdisc::{LinkFacts, Qdisc, QdiscSpec, QueueChange};
 use sojourn_scenario::plan::{Change, Config, LinkConfig};
 

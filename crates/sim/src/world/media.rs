@@ -1,7 +1,7 @@
 //! Events of links that share a medium.
 
-use sojourn_link::{Taken, Watcher};
 use sojourn_net::{Duration, Instant, Packet as View, Rng};
+use sojourn_path::links::{Taken, Watcher};
 use sojourn_qdisc::{Qdisc, Statistic};
 use sojourn_records::LinkRecord;
 

@@ -13,9 +13,10 @@ mod prefetch;
 use std::collections::VecDeque;
 
 use sojourn_apps::{AppEvent, AppOutput};
+use sojourn_backend::{Direction, Passage, Routes, Step};
 use sojourn_backend::{Feature, start_of};
-use sojourn_link::{Direction, Events, Line, Link, LinkProbe, Passage, Routes, Step, Wire};
 use sojourn_net::{Bytes, Duration, Instant, Rng};
+use sojourn_path::links::{Events, Line, Link, LinkProbe, Wire};
 use sojourn_qdisc::Qdisc;
 use sojourn_records::{CaptureOutput, FlowKind, LinkCounters, Records};
 use sojourn_scenario::plan::{Config, ConfigError, Controller, FlowConfig, Traffic};
@@ -194,9 +195,12 @@ impl<'a> World<'a> {
     fn add_links(&mut self, config: &Config, rng: &Rng, samples: usize) {
         for (n, link) in (0..).zip(&config.links) {
             let facts = links::facts(config, link, &link.qdisc, link.rate);
-            let qdisc = link.qdisc.build(&facts, rng.fork(&link.name));
-            let link = Link::new(qdisc, link).recording(config.keep_events);
-            self.links.push(link);
+            let rng = rng.fork(&link.name);
+            let mut on_link = Link::new(&link.qdisc, (&facts, rng), &link.transmitter())
+                .recording(config.keep_events);
+            // The medium takes packets out of the queue.
+            on_link.awaited = link.radio.is_some();
+            self.links.push(on_link);
             self.add_radio(n);
             self.observed.probes.push(LinkProbe::new(samples));
             self.follow_queue_timer(n);

@@ -3,7 +3,7 @@
 //! With thousands of flows, their state exceeds the caches: at most arrivals, the state of the flow is in no cache. A
 //! wire holds the packets that arrive next, so their flows are known.
 
-use sojourn_link::Step;
+use sojourn_backend::Step;
 use sojourn_prefetch::prefetch;
 
 use super::World;

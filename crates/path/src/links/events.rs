@@ -2,9 +2,9 @@
 
 use sojourn_net::{Bytes, Duration, Instant};
 use sojourn_qdisc::{Backlog, ClassId, Qdisc, Statistic};
-use sojourn_records::{Signal, SignalRecord, SignalState};
 
-use crate::Carried;
+use super::Carried;
+use crate::records::{Signal, SignalRecord, SignalState};
 
 /// The drops, marks and losses of a run, in their order.
 ///

@@ -23,10 +23,10 @@
 use std::collections::VecDeque;
 
 use sojourn_net::{Bytes, Duration, Instant};
-use sojourn_records::Histogram;
-use sojourn_scenario::plan::RingConfig;
 
-use crate::Carried;
+use super::Carried;
+use crate::config::RingConfig;
+use crate::records::Histogram;
 
 /// The packets of a ring, in order, and its interrupts.
 #[derive(Debug)]

@@ -96,7 +96,7 @@ impl Trace {
 }
 
 /// How much of `whole` a part of a trace is.
-pub fn share(part: Bytes, of: Bytes, whole: Duration) -> Duration {
+pub(crate) fn share(part: Bytes, of: Bytes, whole: Duration) -> Duration {
     let nanos = u128::from(whole.as_nanos()) * u128::from(part.0);
     let nanos = nanos.checked_div(of.0.into()).unwrap_or(0);
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))

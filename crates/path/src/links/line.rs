@@ -15,11 +15,11 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 
 use sojourn_net::{Duration, Instant, Rng};
-use sojourn_scenario::plan::{
+
+use super::Carried;
+use crate::config::{
     Distribution, EcnRewrite, GilbertElliott, Jitter, LineConfig, Loss, Order, WireChange,
 };
-
-use crate::Carried;
 
 /// Truncation of the distributions, as by the 16-bit tables of `netem`.
 const FARTHEST: f64 = 4.0;

@@ -19,7 +19,8 @@
 //! and several packets may share one; a packet that arrives after an opportunity waits for the next.
 
 use sojourn_net::{Bytes, Duration, Instant};
-use sojourn_scenario::plan::Trace;
+
+use crate::config::Trace;
 
 /// The bucket, and the packet that waits for tokens.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! The routes of packets.
+//! The routes of packets through the links of a plan, which backends share.
 
 use std::collections::BTreeMap;
 

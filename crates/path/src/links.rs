@@ -8,7 +8,6 @@ mod line;
 mod link;
 mod probe;
 mod ring;
-mod route;
 mod transmitter;
 
 use sojourn_net::{Bytes, Duration, Instant, Packet};
@@ -19,7 +18,6 @@ pub use line::{Line, Verdict, Wire};
 pub use link::Link;
 pub use probe::{CallCounts, LinkProbe};
 pub use ring::ByteLimit;
-pub use route::{Direction, NextHop, Passage, Routes, Step};
 
 /// A packet that links pass on: a value, or a handle to a buffer.
 pub trait Carried: Packet + Copy {

@@ -1,6 +1,5 @@
 //! Impairments on the wire behind a link: loss, duplication and jitter.
 
-use sojourn_apps::LONGEST;
 use sojourn_net::{Duration, Ecn};
 
 /// A wire that is not perfect.
@@ -29,7 +28,7 @@ impl LineConfig {
     };
 
     /// The key that is out of its range, and the rule.
-    pub(super) fn fault(&self) -> Option<(&'static str, String)> {
+    pub fn fault(&self) -> Option<(&'static str, String)> {
         let share = |x: &f64| (0.0..=1.0).contains(x);
         let losses = match &self.loss {
             Loss::None => true,
@@ -50,7 +49,10 @@ impl LineConfig {
         if !share(&self.duplicate) {
             return Some(("duplicate", "must be between 0 and 1".to_owned()));
         }
-        if self.jitter.is_some_and(|jitter| jitter.spread > LONGEST) {
+        if self
+            .jitter
+            .is_some_and(|jitter| jitter.spread > Duration::YEAR)
+        {
             return Some(("jitter", "must be at most one year".to_owned()));
         }
         None
@@ -78,7 +80,7 @@ pub struct WireChange {
 
 impl WireChange {
     /// Nothing changes.
-    pub(super) const NONE: Self = Self {
+    pub const NONE: Self = Self {
         delay: None,
         loss: None,
         duplicate: None,
@@ -86,8 +88,8 @@ impl WireChange {
     };
 
     /// The key that is out of its range, and the rule.
-    pub(super) fn fault(&self) -> Option<(&'static str, String)> {
-        if self.delay.is_some_and(|delay| delay > LONGEST) {
+    pub fn fault(&self) -> Option<(&'static str, String)> {
+        if self.delay.is_some_and(|delay| delay > Duration::YEAR) {
             return Some(("delay", "must be at most one year".to_owned()));
         }
         let wire = LineConfig {

@@ -2,9 +2,9 @@
 
 use sojourn_net::{Bytes, Duration, Instant, Packet};
 use sojourn_qdisc::{Backlog, ClassId, DropReason, MarkReason, Qdisc, Statistic};
-use sojourn_records::{ClassRecord, Histogram, LinkCounters, LinkRecord, LinkSample, StateSample};
 
-use crate::{Carried, Taken};
+use super::{Carried, Taken};
+use crate::records::{ClassRecord, Histogram, LinkCounters, LinkRecord, LinkSample, StateSample};
 
 /// Everything observed at one link.
 #[derive(Debug)]

@@ -4,8 +4,8 @@
 //! packets and completions: five rings with full frames, mixed sizes, idle times and partial completions.
 
 use serde::Deserialize;
-use sojourn_link::ByteLimit;
 use sojourn_net::Instant;
+use sojourn_path::links::ByteLimit;
 
 #[derive(Deserialize)]
 struct Recorded {

@@ -1,14 +1,14 @@
 //! A queue and the transmitter that drains it.
 
 use sojourn_net::{Bytes, Duration, Instant, Rate, Rng};
-use sojourn_qdisc::{AnyQdisc, LinkFacts, Peek, Qdisc, QueueChange, TxqId};
-use sojourn_records::{LinkCounters, LinkRecord};
-use sojourn_scenario::plan::{Controlled, Encapsulation, LinkConfig, RateTrace, Shaper, share};
+use sojourn_qdisc::{AnyQdisc, LinkFacts, Peek, Qdisc, QdiscSpec, QueueChange, TxqId};
 
-use crate::probe::LinkProbe;
-use crate::ring::Ring;
-use crate::transmitter::{Tbf, TraceStep, Traced};
-use crate::{Carried, Taken, Watcher};
+use super::probe::LinkProbe;
+use super::ring::Ring;
+use super::transmitter::{Tbf, TraceStep, Traced};
+use super::{Carried, Taken, Watcher};
+use crate::config::{Encapsulation, RateTrace, Shaper, TransmitterConfig, share};
+use crate::records::{LinkCounters, LinkRecord};
 
 /// A queue and the transmitter that drains it.
 #[derive(Debug)]
@@ -59,9 +59,9 @@ struct Special {
 }
 
 impl Special {
-    fn of(config: &LinkConfig) -> Option<Self> {
-        let (plain, alone) = (config.is_plain(), config.controlled == Controlled::Nothing);
-        (!(plain && alone)).then_some(Self {
+    fn of(config: &TransmitterConfig) -> Option<Self> {
+        let plain = config.is_plain();
+        (!plain || config.is_controlled).then_some(Self {
             encapsulation: config.encapsulation,
             rates: config.rates.clone(),
             sending: Duration::ZERO,
@@ -114,8 +114,9 @@ enum Head {
 }
 
 impl<P: Carried> Link<P> {
-    /// An idle link.
-    pub fn new(qdisc: AnyQdisc<P>, config: &LinkConfig) -> Self {
+    /// An idle link whose queue is built for a link of these `facts` with `rng`.
+    pub fn new(queue: &QdiscSpec, facts: (&LinkFacts, Rng), config: &TransmitterConfig) -> Self {
+        let qdisc = queue.build(facts.0, facts.1);
         let transmitter = match (&config.trace, config.shaper) {
             (Some(trace), _) => Transmitter::Traced(Box::new(Traced::new(trace.clone()))),
             (None, Shaper::Serial) => Transmitter::Serial {
@@ -133,7 +134,7 @@ impl<P: Carried> Link<P> {
         };
         Self {
             packets_affect_timer: qdisc.packets_affect_timer(),
-            paces_sockets: config.qdisc.paces_sockets(),
+            paces_sockets: queue.paces_sockets(),
             records_events: false,
             is_attended: qdisc.packets_affect_timer(),
             qdisc,
@@ -141,7 +142,7 @@ impl<P: Carried> Link<P> {
             usual: (Bytes(0), Duration::ZERO),
             special: Special::of(config).map(Box::new),
             transmitter,
-            awaited: config.radio.is_some(),
+            awaited: false,
             timer_at: None,
             held_since: None,
         }
