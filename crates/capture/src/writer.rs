@@ -408,14 +408,29 @@ impl LinkPoints {
         queue: &dyn fmt::Display,
         rate: Option<Rate>,
     ) -> Self {
+        let like = Interface {
+            rate,
+            ..Interface::new("")
+        };
+        Self::add_like(writer, link, kind, queue, &like)
+    }
+
+    /// The same with the rate, the link type and the snapshot length of `like`.
+    pub fn add_like<W: Write>(
+        writer: &mut Writer<W>,
+        link: &str,
+        kind: &str,
+        queue: &dyn fmt::Display,
+        like: &Interface<'_>,
+    ) -> Self {
         let mut point = |suffix: &str, description: &str| {
             let name = format!("{link}.{suffix}");
             let description = format!("{description}; queue: {queue}");
             writer.add(&Interface {
+                name: &name,
                 description: Some(&description),
                 queue: Some(kind),
-                rate,
-                ..Interface::new(&name)
+                ..*like
             })
         };
         Self {

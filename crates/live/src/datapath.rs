@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::event::{PollFd, PollFlags};
 use rustix::time::{ClockId, clock_gettime};
 use sojourn_net::{Duration, Instant};
+use sojourn_path::ip::Parsed;
 use sojourn_path::links::Events;
 use sojourn_records::{Histogram, LinkRecord, SignalRecord};
 
 use crate::clock::{Clock, Wait, Waiting, poll_for};
 use crate::flows::{Flows, Side};
-use crate::frame::{Frame, Parsed, Pool};
+use crate::frame::{Frame, Pool};
 use crate::namespace::Port;
 use crate::network::Network;
 use crate::observed::FlowProbe;

@@ -1,7 +1,7 @@
 //! Properties of every packet and of every reply of the kernel, for the fuzzer and the tests.
 
-use crate::frame::{Parsed, write_tos};
 use crate::sock_diag::read_part;
+use sojourn_path::ip::{Parsed, write_tos};
 
 /// Reads bytes as a packet, changes its DSCP and ECN, and reads it again.
 ///

@@ -17,6 +17,7 @@ pub use events::Events;
 pub use line::{Line, Verdict, Wire};
 pub use link::Link;
 pub use probe::{CallCounts, LinkProbe};
+pub(crate) use probe::{count_drop, count_mark};
 pub use ring::ByteLimit;
 
 /// A packet that links pass on: a value, or a handle to a buffer.

@@ -4,7 +4,7 @@ use sojourn_net::{Duration, FlowKey, IpVersion, Transport};
 use sojourn_scenario::Scenario;
 
 use super::*;
-use crate::frame::Parsed;
+use sojourn_path::ip::Parsed;
 
 /// A network of one flow from server to client, over `down` and back over `up`.
 fn network(down: &str) -> Network<'static> {

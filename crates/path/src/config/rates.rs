@@ -36,6 +36,19 @@ impl RateTrace {
     /// # Errors
     /// The rule that is broken.
     pub fn new(rates: &[(Duration, u64)], period: Duration) -> Result<Self, String> {
+        match rates.first() {
+            None => return Err("empty trace; expected at least one rate".to_owned()),
+            Some(&(first, _)) if first > Duration::ZERO => {
+                return Err("the first time must be 0".to_owned());
+            }
+            Some(_) => {}
+        }
+        if !rates.is_sorted_by(|(a, _), (b, _)| a < b) {
+            return Err("the times must increase".to_owned());
+        }
+        if rates.last().is_some_and(|&(last, _)| last >= period) {
+            return Err("the last time must be before the end of the period".to_owned());
+        }
         let mut points: Vec<Point> = Vec::with_capacity(rates.len());
         let mut carried = 0;
         for (n, &(at, rate)) in rates.iter().enumerate() {

@@ -25,6 +25,26 @@ impl Trace {
     /// the device Mahimahi reads.
     pub const OPPORTUNITY: Bytes = Bytes(1_504);
 
+    /// Reads a file of Mahimahi: one time in whole milliseconds per line.
+    ///
+    /// ```
+    /// use sojourn_path::Trace;
+    ///
+    /// let trace = Trace::parse("0\n2\n2\n5\n").unwrap();
+    /// assert_eq!(trace.times_ms(), [0, 2, 2, 5]);
+    /// assert_eq!(Trace::parse("3\n2\n").unwrap_err().0, 1);
+    /// ```
+    ///
+    /// # Errors
+    /// The line, from 0, and the rule that it breaks. The rule does not quote the line.
+    pub fn parse(text: &str) -> Result<Self, (usize, String)> {
+        let times = text.lines().enumerate().map(|(n, line)| {
+            let wrong = "not a time; expected whole milliseconds below 2^32, one time per line";
+            line.trim().parse().map_err(|_| (n, wrong.to_owned()))
+        });
+        Self::new(times.collect::<Result<_, _>>()?)
+    }
+
     /// A trace of these times, in milliseconds.
     ///
     /// # Errors

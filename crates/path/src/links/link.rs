@@ -21,7 +21,7 @@ pub struct Link<P> {
     pub qdisc: AnyQdisc<P>,
     rate: Rate,
     /// The last packet size and its transmission time: most packets have the size of the previous one, and
-    /// a division is slow. Used only if the rate is constant.
+    /// a division is slow. Not used by a link with special state.
     usual: (Bytes, Duration),
     /// `None`: frames are sent as they are, always at one rate.
     special: Option<Box<Special>>,
@@ -541,6 +541,7 @@ impl<P: Carried> Link<P> {
     /// Returns the new time at which a link that waits for credit may send.
     pub fn change_rate(&mut self, now: Instant, rate: Rate) -> Option<Instant> {
         let before = std::mem::replace(&mut self.rate, rate);
+        self.usual = (Bytes(0), Duration::ZERO);
         if let Some(special) = &mut self.special {
             special.unchanged = false;
         }

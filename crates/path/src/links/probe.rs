@@ -259,7 +259,7 @@ impl LinkProbe {
     }
 }
 
-const fn count_drop(counters: &mut LinkCounters, reason: DropReason) {
+pub(crate) const fn count_drop(counters: &mut LinkCounters, reason: DropReason) {
     match reason {
         DropReason::Overlimit => counters.drops_overlimit += 1,
         DropReason::Aqm => counters.drops_aqm += 1,
@@ -268,7 +268,7 @@ const fn count_drop(counters: &mut LinkCounters, reason: DropReason) {
     }
 }
 
-const fn count_mark(counters: &mut LinkCounters, reason: MarkReason) {
+pub(crate) const fn count_mark(counters: &mut LinkCounters, reason: MarkReason) {
     match reason {
         MarkReason::Aqm => counters.marks_aqm += 1,
         MarkReason::CeThreshold => counters.marks_ce_threshold += 1,

@@ -29,7 +29,8 @@ keys! {
     pub(crate) struct Traced {
         /// File from which the trace was read.
         file: Option<String> = Form::Def("text");
-        /// Gaps between delivery opportunities of 1504 B, in milliseconds, such as "1 2x10": 1 ms, then ten gaps of 2 ms.
+        /// Gaps between delivery opportunities of 1504 B, in milliseconds, such as "1 2x10": 1 ms, then ten gaps of 2
+        /// ms.
         gaps_ms: Trace = Form::Def("text"), required "\"1 2x10\"";
     }
 }
@@ -123,19 +124,12 @@ pub(super) fn too_many() -> String {
 fn read_file(file: &str, folder: &Path) -> Result<Traced, String> {
     let text = read_text(&folder.join(file), MAX_TRACE)
         .map_err(|e| format!("cannot read \"{file}\": {e}"))?;
-    let mut times = Vec::new();
-    for (n, line) in text.lines().enumerate() {
-        if n == MOST {
-            return Err(format!("{file}: too many lines; expected at most {MOST}"));
-        }
-        // The path may refer to any file, so the message must not quote its content.
-        let time = line.trim().parse::<u32>().map_err(|_| {
-            let right = "expected whole milliseconds below 2^32, one time per line";
-            format!("{file}, line {}: not a time; {right}", n + 1)
-        })?;
-        times.push(time);
+    if text.lines().nth(MOST).is_some() {
+        return Err(format!("{file}: too many lines; expected at most {MOST}"));
     }
-    let trace = Trace::new(times).map_err(|(n, rule)| format!("{file}, line {}: {rule}", n + 1))?;
+    // The path may refer to any file, so the message must not quote its content.
+    let trace =
+        Trace::parse(&text).map_err(|(n, rule)| format!("{file}, line {}: {rule}", n + 1))?;
     Ok(Traced {
         file: Some(file.to_owned()),
         gaps_ms: trace,

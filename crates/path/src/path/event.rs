@@ -1,0 +1,97 @@
+//! What happens to the packets of a path.
+
+use std::fmt;
+
+use sojourn_net::{Bytes, Duration, FlowKey, Instant};
+use sojourn_qdisc::{DropReason, MarkReason};
+
+use super::{Direction, PacketId};
+
+/// Something that happened to a packet.
+///
+/// As text, it is a line such as `12.345678ms forward 17 dropped: aqm after 5.000000ms`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Event {
+    /// When.
+    pub at: Instant,
+    /// The direction of the packet.
+    pub direction: Direction,
+    /// The packet.
+    pub packet: PacketId,
+    /// Its flow.
+    pub flow: FlowKey,
+    /// Its size as an Ethernet frame.
+    pub size: Bytes,
+    /// What happened.
+    pub kind: EventKind,
+}
+
+/// What happens to a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EventKind {
+    /// It is offered to the queue. If the queue refuses it, a drop follows.
+    Offered,
+    /// The queue drops it.
+    Dropped {
+        /// Why.
+        reason: DropReason,
+        /// Time since it was offered.
+        waited: Duration,
+    },
+    /// The queue marks it CE and keeps it.
+    Marked {
+        /// Why.
+        reason: MarkReason,
+        /// Time since it was offered.
+        waited: Duration,
+    },
+    /// It departs from the queue: it is dequeued for transmission.
+    Departed {
+        /// Its sojourn time: since it was offered.
+        waited: Duration,
+    },
+    /// The wire behind the bottleneck loses it.
+    Lost,
+    /// It arrives at the end of the path.
+    Arrived,
+}
+
+impl fmt::Display for EventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Offered => f.write_str("offered"),
+            Self::Dropped { reason, waited } => {
+                let reason = match reason {
+                    DropReason::Overlimit => "overlimit",
+                    DropReason::Aqm => "aqm",
+                    DropReason::AckFilter => "ack_filter",
+                    DropReason::Replaced => "replaced",
+                };
+                write!(f, "dropped: {reason} after {waited}")
+            }
+            Self::Marked { reason, waited } => {
+                let reason = match reason {
+                    MarkReason::Aqm => "aqm",
+                    MarkReason::CeThreshold => "ce_threshold",
+                };
+                write!(f, "marked: {reason} after {waited}")
+            }
+            Self::Departed { waited } => write!(f, "departed after {waited}"),
+            Self::Lost => f.write_str("lost"),
+            Self::Arrived => f.write_str("arrived"),
+        }
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            at,
+            direction,
+            packet: PacketId(number),
+            kind,
+            ..
+        } = self;
+        write!(f, "{at} {direction} {number} {kind}")
+    }
+}
