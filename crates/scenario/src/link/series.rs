@@ -248,7 +248,7 @@ macro_rules! traces {
             impl KeyValue for $name {
                 fn read(place: &Place<'_>) -> Result<Self, ScenarioError> {
                     let mut keys = <SeriesKeys as KeyValue>::read(place)?;
-                    // It is written from the points.
+                    // The canonical text is written from the points; keeping this copy would double it.
                     keys.points = None;
                     let fields = place.fields(SeriesKeys::KEYS)?;
                     let text = fields.need("points", "\"0s 24ms, 10s 31ms\"")?;

@@ -260,7 +260,7 @@ impl Sender {
         self.ecn.request_cwr();
     }
 
-    /// The heuristic of slow start answers congestion, after the controller.
+    /// The heuristic of slow start answers congestion, after the controller or before it starts.
     pub(super) fn leave_slow_start(&mut self) {
         if let Some(exit) = &mut self.slow_start {
             // Recovery brings the window down from where it is.

@@ -22,10 +22,10 @@
 //! ```
 //!
 //! "The TCP Client still triggers the congestion control actions necessary to respond to the CE feedback" in a SYN-ACK,
-//! and so does a server on that in the acknowledgement of its SYN-ACK (§3.2.2.2). §3.1.5 refers to RFC 3168 §6.1.2: "The
-//! indication of congestion should be treated just as a congestion loss". After the loss of a SYN or SYN-ACK "the initial
-//! window used by a sender after a correctly transmitted SYN MUST be one segment" (RFC 5681 §3.1): that is the response,
-//! whatever [`OnCe`]. The slow-start threshold stays, and Careful Resume does not jump.
+//! and so does a server on that in the acknowledgement of its SYN-ACK (§3.2.2.2). §3.1.5 does not say which: it refers to
+//! RFC 3168 §6.1, as updated by RFC 8311. Here, whatever [`OnCe`], the initial window is one segment, which is the
+//! response of RFC 5562 to a mark on the SYN-ACK; RFC 8311 and RFC 6928 §2 also permit a milder one. The slow-start
+//! threshold stays, and Careful Resume does not jump.
 //!
 //! # Differences from RFC 9768
 //!
