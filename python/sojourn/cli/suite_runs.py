@@ -96,7 +96,8 @@ class SuiteRuns:
         interrupted = False
         with progress_bar(Work(runs=self._total)) as self.progress:
             try:
-                written.extend((report, report.save(out)) for report in reports)
+                for report in reports:
+                    written.append((report, report.save(out)))  # noqa: PERF401 - kept if interrupted
             except RunsInterruptedError:
                 interrupted = True
         # After the progress bar, which would share a line with the first text.

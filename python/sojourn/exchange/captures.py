@@ -230,7 +230,7 @@ def _notes(packets: pl.DataFrame, left_out: dict[str, int], *, ends_early: bool)
 
 
 def _coverage(packets: pl.DataFrame, flows: pl.DataFrame, *, is_simulated: bool) -> Iterator[str]:
-    """Say what RTT lacks between queues, beside those of a sender."""
+    """Say what RTT measured at the queues lacks, compared with that of a sender."""
     measured = packets.filter(pl.col("rtt") >= 0)["connection"].unique().implode()
     seen = flows.filter(pl.col("connection").is_in(measured))["protocol"].to_list()
     base = (
@@ -248,7 +248,7 @@ def _coverage(packets: pl.DataFrame, flows: pl.DataFrame, *, is_simulated: bool)
     if "ping" in seen:
         yield (
             "RTT of pings is the time from where a request enters its first queue to where the "
-            "reply leaves its last queue: it lacks the transmission and delay of this link"
+            "reply leaves its last queue: it lacks the transmission and delay of the last link"
             f"{base}"
         )
 

@@ -192,8 +192,8 @@ def _gaps(text: str) -> Iterator[int]:
     [1, 2, 2, 2]
     """
     for word in text.split():
-        gap, _, count = word.partition("x")
-        yield from repeat(int(gap), int(count or "1"))
+        gap, _, times = word.partition("x")
+        yield from repeat(int(gap), int(times or "1"))
 
 
 def _not_expressed(link: Table) -> Iterator[str]:

@@ -16,7 +16,8 @@ _COMMAND = re.compile(
 # Words of tc, which takes the first one that begins as the word that is given.
 _OBJECTS = ("qdisc", "class", "filter", "chain", "actions", "monitor", "exec", "help")
 _READ = _OBJECTS[:3]
-_ACTIONS = ("add", "change", "replace", "link", "delete", "get", "list", "show", "lst", "help")
+_ACTIONS = ("add", "change", "replace", "delete", "get", "list", "show", "lst", "help")
+_OF_QDISCS = ("add", "change", "replace", "link", "delete", "list", "show", "lst", "help")
 _CHANGING = ("add", "change", "replace", "delete")
 # Operators of the shell that end a command.
 _ENDS = ";&|"
@@ -35,6 +36,12 @@ _OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
 }
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _TC = re.compile(r"\btc\b", re.IGNORECASE)
+# A command somewhere in a line, such as behind a condition.
+_HIDDEN = re.compile(
+    r"(?:\btc|\$TC|\$\{TC\})\"?\s+(?:-\S*\s+)*(?:(?:q|c|f)\w*\s+(?:a|c|r|d)\w*\s|-b\w*\b|-.*<)"
+)
+# What a variable of the shell leaves after all that lines set.
+_UNSET = re.compile(r"\$(?:\{[^}]*\}|[\w@*#?!])")
 _CONTROL = re.compile(r"^\s*(for|while|until|if|case|function)\b|^\s*\w+\s*\(\)")
 
 
@@ -62,8 +69,8 @@ def commands(text: str, place: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _command(line: str, values: dict[str, str], text: str) -> list[str]:
-    """Return the words of the command of a line; none: it has none that is read."""
-    # A variable may have the begin of a command.
+    """Return the words of the command of a line; an empty list: it has none that is read."""
+    # A variable may hold the beginning of a command.
     found = _COMMAND.match(line) or _COMMAND.match(_expanded(line, values))
     if found is None and not _is_of_batch(line):
         control = _CONTROL.match(line)
@@ -71,11 +78,17 @@ def _command(line: str, values: dict[str, str], text: str) -> list[str]:
             problem = "loops, conditions and functions are not read; expected tc commands"
             message = f'"{control[0].strip()}": {problem}'
             raise ValueError(message)
-        if not text or _TC.search(text):
+        if text and (hidden := _HIDDEN.search(_expanded(line.partition(" #")[0], values))):
+            message = f'"{hidden[0].strip()}" is not read here; expected a line that begins with tc'
+            raise ValueError(message)
+        if not text or _TC.search(re.sub(r"(?m)^\s*#.*", "", text)):
             return []
+    if found is not None and " -b" in found[0][: found.start("words") - found.start()]:
+        message = "tc -batch is not read; import the file of its commands"
+        raise ValueError(message)
     # Every line of a text without the word is one for ``tc -batch``.
     command = _expanded(line if found is None else found["words"], values)
-    unset = _VARIABLE.search(command) or _ARITHMETIC.search(command)
+    unset = _UNSET.search(command) or _ARITHMETIC.search(command)
     if unset is not None:
         message = f"no line sets {unset[0]} to a fixed value"
         raise ValueError(message)
@@ -85,11 +98,13 @@ def _command(line: str, values: dict[str, str], text: str) -> list[str]:
 
 
 def _completed(words: list[str]) -> list[str]:
-    """Complete the object and the action; none: the command makes no queue."""
+    """Complete the object and the action; an empty list: the command makes no queue."""
     if not words:
         return []
     what, action, *rest = [*words[:1], *(words[1:] or ["list"])]
-    completed = [_first(what, _OBJECTS), _first(action, _ACTIONS), *rest]
+    whole = _first(what, _OBJECTS)
+    actions = _OF_QDISCS if whole == _OBJECTS[0] else _ACTIONS
+    completed = [whole, _first(action, actions), *rest]
     if completed[0] in _READ:
         return completed
     if completed[0] not in _OBJECTS:

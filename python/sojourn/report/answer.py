@@ -54,8 +54,8 @@ def answer(shown: ResultView, error: str | None = None) -> str | None:
     said = _answer(shown)
     if said is None or _IDLE not in said or not shown.delay_changes:
         return said
-    said = said.replace(_IDLE, "before the load")
-    return f"{said} The delay of the path, which changes, is part of this."
+    said = said.replace(_IDLE, "the fastest one")
+    return f"{said} The delay of the path changes during the run; the difference includes that."
 
 
 def _answer(shown: ResultView) -> str | None:

@@ -240,11 +240,17 @@ def view(result: Result) -> ResultView:
 
 
 def _delay_changes(result: Result) -> bool:
-    links = json.loads(result.scenario.checked.to_json())["links"].values()
-    limited = [link for link in links if isinstance(link, dict)]
+    scenario = json.loads(result.scenario.checked.to_json())
+    return any(map(_changes_delay, (scenario["links"], *(arm["set"] for arm in scenario["arms"]))))
+
+
+def _changes_delay(settings: Mapping[str, Any]) -> bool:
+    """Whether keys of links, or the paths that an arm sets, change a delay during a run."""
     return any(
-        "delay_trace" in link or any("delay" in change for change in link.get("changes", ()))
-        for link in limited
+        key.endswith("delay_trace")
+        or (key.endswith("changes") and any("delay" in change for change in value))
+        or (isinstance(value, dict) and _changes_delay(value))
+        for key, value in settings.items()
     )
 
 

@@ -85,7 +85,7 @@ class Prepared(Generic[Report]):
     def reports(
         self, runner: Runner, progress: Callable[[str], object] | None = None
     ) -> Iterator[Report]:
-        """Run the cases of one after the other."""
+        """Run the cases of each queue or control in turn, and yield its report."""
         for name in self.cases:
             if progress is not None:
                 progress(name)

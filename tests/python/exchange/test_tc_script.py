@@ -334,7 +334,12 @@ def test_a_change_that_linux_refuses_is_refused(first: str, change: str, why: st
             "tc -n ns x add dev e parent 1: classid 1:1",
             'tc: "x" is unknown; expected qdisc, class or',
         ),
-        ("tc -force -batch rules.tc", 'tc: "rules.tc" is unknown; expected qdisc, class or filter'),
+        ("tc -force -batch rules.tc", "tc -batch is not read; import the file of its commands"),
+        ("cat rules.tc | tc -b -", '"tc -b" is not read here; expected a line that begins with tc'),
+        ("true && tc qdisc change dev e root cake", '"tc qdisc change" is not read here'),
+        ("ip netns exec a tc class add dev e classid 1:1 htb", '"tc class add" is not read here'),
+        ("RATE=1 tc filter replace dev e parent 1:", '"tc filter replace" is not read here'),
+        ("tc qdisc add dev ${1:-e} root cake", "no line sets ${1:-e} to a fixed value"),
         (
             "tc cl modify dev e parent 1: classid 1:1",
             '"class modify" is not read; expected add, change',

@@ -1,5 +1,7 @@
 """The note on rings that hold packets below a queue, and the answer where the delay changes."""
 
+from collections.abc import Mapping
+
 import pytest
 
 import sojourn as sj
@@ -7,9 +9,10 @@ from sojourn.report.answer import answer
 from sojourn.report.view import view
 
 
-def ring(**link: object) -> sj.Result:
+def ring(arm: Mapping[str, object] | None = None, **link: object) -> sj.Result:
     """Run an upload and pings through a ring of 256 packets at 10 Mbit/s, below FQ-CoDel."""
-    up = sj.Link(rate="10mbit", qdisc="fq_codel", **{"tx_ring": 256, **link})  # type: ignore[arg-type]
+    keys = {"rate": "10mbit", "qdisc": "fq_codel", "tx_ring": 256, **link}
+    up = sj.Link(**keys)  # type: ignore[arg-type]
     return sj.run(
         sj.Scenario(
             links={"up": up, "down": "unlimited"},
@@ -20,6 +23,7 @@ def ring(**link: object) -> sj.Result:
             rtt="20ms",
             duration="12s",
             warmup="6s",
+            arms=[sj.Arm(name="arm", set=arm or {})],
         )
     )
 
@@ -28,13 +32,21 @@ def ring(**link: object) -> sj.Result:
 def test_packets_that_wait_below_their_queue_are_noted(bql: bool) -> None:  # noqa: FBT001
     found = [one.text for one in ring(bql=bql).validity.findings if "in the ring" in one.text]
     assert len(found) == (0 if bql else 1)
-    assert all("ring of link up, below its queue" in text for text in found)
+    assert all("in the queue above it" in text for text in found)
 
 
-@pytest.mark.parametrize("changes", [None, [{"at": "4s", "delay": "30ms"}]])
-def test_the_answer_says_that_the_delay_of_the_path_changes(changes: object) -> None:
-    sentence = answer(view(ring(bql=True, changes=changes)))
+def test_two_packets_on_a_slow_link_are_no_deep_ring() -> None:
+    found = [one.text for one in ring(rate="1mbit").validity.findings]
+    assert not any("in the ring" in text for text in found)
+
+
+@pytest.mark.parametrize("delay", ["30ms", "0ms"])
+@pytest.mark.parametrize("where", ["link", "arm", "nowhere"])
+def test_the_answer_says_that_the_delay_of_the_path_changes(where: str, delay: str) -> None:
+    changes = [{"at": "4s", "delay": delay}]
+    here = {"changes": changes} if where == "link" else {}
+    of_arm = {"links.up.changes": changes} if where == "arm" else {}
+    sentence = answer(view(ring(bql=True, delay="10ms", arm=of_arm, **here)))
     assert sentence is not None
-    assert ("before the load" in sentence) is bool(changes)
-    assert ("on an idle line" in sentence) is not bool(changes)
-    assert sentence.endswith("which changes, is part of this.") is bool(changes)
+    assert ("on an idle line" in sentence) is (where == "nowhere")
+    assert sentence.endswith("includes that.") is (where != "nowhere")

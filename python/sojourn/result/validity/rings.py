@@ -14,17 +14,19 @@ def _deep_rings(evidence: Evidence) -> Iterator[Finding]:
     """Find rings in which packets wait for longer than in the queue above."""
     waits: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for row in evidence.links:
-        has_ring = "tx_ring" in evidence.arms[row["arm"]].links[row["link"]]
-        if has_ring and row["driver_ms_p95"] is not None:
+        link = evidence.arms[row["arm"]].links[row["link"]]
+        # BQL leaves what the wire needs.
+        is_deep = "tx_ring" in link and not link.get("bql", True)
+        if is_deep and row["driver_ms_p95"] is not None:
             both = row["driver_ms_p95"], row["sojourn_ms_p95"] or 0.0
             waits.setdefault((row["arm"], row["link"]), []).append(both)
-    for (arm, link), runs in waits.items():
+    for (arm, name), runs in waits.items():
         below, above = (fmean(times) for times in zip(*runs, strict=True))
         if below >= LEAST_MS and below > above:
             yield note(
-                f"{arm}: packets wait for up to {below:.0f} ms (p95) in the ring of link {link}, "
-                f"below its queue, where they wait for {above:.1f} ms. Set bql = true or a smaller "
-                "tx_ring."
+                f"{arm}: the 95th percentile of the wait in the ring of link {name} is {below:.0f} "
+                f"ms, in the queue above it {above:.1f} ms. A smaller tx_ring or bql = true lets "
+                "the packets wait in the queue."
             )
 
 
