@@ -70,6 +70,7 @@ nitpick_ignore = [
     ("py:class", "sojourn.queues.base.Text"),
     ("py:class", "sojourn.search.settings.Settings"),
     ("py:class", "sojourn.search.adversary.Counterexample"),
+    ("py:class", "sojourn.result.estimates.Estimates"),
     ("py:class", "sojourn.rfc7928_suite.discussion.Discussion"),
     ("py:class", "sojourn.rfc7928_suite.suite.Characterisation"),
     ("py:class", "sojourn.control_suite.evaluation.Evaluation"),

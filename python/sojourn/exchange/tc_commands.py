@@ -38,10 +38,10 @@ _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _TC = re.compile(r"\btc\b", re.IGNORECASE)
 # A command somewhere in a line, such as behind a condition.
 _HIDDEN = re.compile(
-    r"(?:\btc|\$TC|\$\{TC\})\"?\s+(?:-\S*\s+)*(?:(?:q|c|f)\w*\s+(?:a|c|r|d)\w*\s|-b\w*\b|-.*<)"
+    r"(?:\btc|\$TC|\$\{TC\})\"?\s+(?:-\S*\s+)*(?:(?:q|c|f)\w*\s+(?:a|c|r|d)\w*\s|-b(?!.*<<)|-[^<]*<(?!<))"
 )
 # What a variable of the shell leaves after all that lines set.
-_UNSET = re.compile(r"\$(?:\{[^}]*\}|[\w@*#?!])")
+_UNSET = re.compile(r"\$(?:\{[^}]*\}|\w+|[@*#?!])")
 _CONTROL = re.compile(r"^\s*(for|while|until|if|case|function)\b|^\s*\w+\s*\(\)")
 
 

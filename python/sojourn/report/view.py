@@ -241,7 +241,8 @@ def view(result: Result) -> ResultView:
 
 def _delay_changes(result: Result) -> bool:
     scenario = json.loads(result.scenario.checked.to_json())
-    return any(map(_changes_delay, (scenario["links"], *(arm["set"] for arm in scenario["arms"]))))
+    arms = (arm["set"] for arm in scenario.get("arms", ()))
+    return any(map(_changes_delay, (scenario["links"], *arms)))
 
 
 def _changes_delay(settings: Mapping[str, Any]) -> bool:
