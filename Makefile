@@ -24,7 +24,7 @@ LIVE_TESTS := tests/python/live
 DIR ?= results/residential/scenarios/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help compile compile-release compile-test wheel wheels generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-quick test-full kills sweep-kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-plugins bench-store bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update ns3 ns3-update rfc7928 rfc7928-update rfc9743-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
+.PHONY: help compile compile-release compile-test wheel wheels generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-quick test-full kills sweep-kills live-kills golden golden-quick golden-update stacks studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-plugins bench-store bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update ns3 ns3-update rfc7928 rfc7928-update rfc9743-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -113,7 +113,7 @@ deny: ## Check licences, sources and second versions of all crates (deny.toml); 
 	@cargo deny --version > /dev/null 2>&1 || { echo 'make deny: cargo install --locked cargo-deny'; exit 2; }
 	cargo deny --locked check licenses sources bans
 
-test-full: deny test golden studies kills sweep-kills live-kills ## Run make deny, test, golden, studies and all kills, and the tests that are too slow for make test.
+test-full: deny test golden stacks studies kills sweep-kills live-kills ## Run make deny, test, golden, stacks, studies and all kills, and the tests that are too slow for make test.
 	$(PYTHON) tools/check_skeletons.py
 	$(BIN)/python tools/check_mutations.py
 	$(BIN)/python -m pytest --quiet -rs --numprocesses 2 -m slow
@@ -131,6 +131,9 @@ sweep-kills: setup ## Kill a sweep of 500 runs 200 times: the command, and worke
 
 live-kills: setup ## Start and stop 1,000 live runs and kill 200 at random times: nothing may remain.
 	SOJOURN_CYCLES=1000 SOJOURN_KILLS=200 $(BIN)/python -m pytest --quiet -rs --timeout 1800 tests/python/live/test_ends.py
+
+stacks: ## Run quinn-proto and smoltcp, unmodified, over queues in virtual time: 3 s, and 70 s of CPU time to compile.
+	cd tests/stacks && CARGO_TARGET_DIR=../../target/stacks cargo test --locked --quiet -- --nocapture --test-threads 1
 
 golden: setup ## Compare the records of the golden corpus with the recorded ones.
 	$(BIN)/python tests/golden/golden.py
