@@ -21,10 +21,13 @@ RFC_CONTROLS := cubic reno prague bbr3 copa
 ACCECN_CONTROLS := cubic reno dctcp prague bbr3 bbr
 # Tests that measure real packets, with nothing else running.
 LIVE_TESTS := tests/python/live
+# The crates for crates.io, and the oldest Rust that they support (rust-version).
+PUBLISHED := net prefetch schema qdisc capture path
+OLDEST_RUST := 1.88
 DIR ?= results/residential/scenarios/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help compile compile-release compile-test wheel wheels generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-quick test-full kills sweep-kills live-kills golden golden-quick golden-update stacks studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-plugins bench-store bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update ns3 ns3-update rfc7928 rfc7928-update rfc9743-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
+.PHONY: help compile compile-release compile-test wheel wheels generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-quick test-full kills sweep-kills live-kills golden golden-quick golden-update publish-check stacks studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-plugins bench-store bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update ns3 ns3-update rfc7928 rfc7928-update rfc9743-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -134,6 +137,10 @@ live-kills: setup ## Start and stop 1,000 live runs and kill 200 at random times
 
 stacks: ## Run quinn-proto and smoltcp, unmodified, over queues in virtual time: 3 s, and 70 s of CPU time to compile.
 	cd tests/stacks && CARGO_TARGET_DIR=../../target/stacks cargo test --locked --quiet -- --nocapture --test-threads 1
+
+publish-check: ## Build the packages for crates.io without a network, and check them with their oldest Rust; needs rustup.
+	cargo package --offline --quiet --allow-dirty $(PUBLISHED:%=-p sojourn-%)
+	CARGO_TARGET_DIR=target/oldest cargo +$(OLDEST_RUST) check --offline --quiet $(PUBLISHED:%=-p sojourn-%)
 
 golden: setup ## Compare the records of the golden corpus with the recorded ones.
 	$(BIN)/python tests/golden/golden.py

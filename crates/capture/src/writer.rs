@@ -210,7 +210,7 @@ impl<W: Write> Writer<W> {
     pub fn names<'a>(&mut self, hosts: impl IntoIterator<Item = (IpAddr, &'a str)>) {
         self.block.begin(NAME_RESOLUTION);
         for (address, name) in hosts {
-            let name = &name[..name.floor_char_boundary(usize::from(u8::MAX))];
+            let name = begin(name, u8::MAX.into());
             let (kind, octets) = match address {
                 IpAddr::V4(address) => (NRB_RECORD_IPV4, address.octets().to_vec()),
                 IpAddr::V6(address) => (NRB_RECORD_IPV6, address.octets().to_vec()),
@@ -502,8 +502,7 @@ impl Block {
 
     /// An option with text, which is cut off between two characters.
     pub(crate) fn text(&mut self, code: u16, text: &str) {
-        let end = text.floor_char_boundary(usize::from(u16::MAX));
-        self.option(code, &text.as_bytes()[..end]);
+        self.option(code, begin(text, u16::MAX.into()).as_bytes());
     }
 
     /// An option with text that is formatted in place. The text must be short: longer than 65,535 bytes,
@@ -533,6 +532,13 @@ impl Block {
         self.bytes[4..8].copy_from_slice(&length.to_le_bytes());
         &self.bytes
     }
+}
+
+/// The whole characters in the first `most` bytes of a text.
+fn begin(text: &str, most: usize) -> &str {
+    let mut ends = (0..=most.min(text.len())).rev();
+    let end = ends.find(|&end| text.is_char_boundary(end));
+    &text[..end.unwrap_or(0)]
 }
 
 /// A length as it is stored. A block is far shorter than 4 GiB: packets and options are limited.

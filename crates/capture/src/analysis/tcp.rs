@@ -252,7 +252,7 @@ impl Conversation {
 impl Side {
     /// Payload bytes before a sequence number; negative before the first one that was seen.
     fn offset(&self, number: u64) -> Option<i64> {
-        number.checked_signed_diff(self.first?)
+        i64::try_from(i128::from(number) - i128::from(self.first?)).ok()
     }
 
     /// What a segment is that begins before the highest byte seen.
