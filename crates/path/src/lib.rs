@@ -72,3 +72,13 @@ pub use sojourn_net::{
     Bytes, Dscp, Duration, Ecn, FlowKey, Instant, IpVersion, Rate, TcpHeader, Transport,
 };
 pub use sojourn_qdisc::{Backlog, DropReason, Framing, MarkReason, QdiscSpec};
+
+/// The guide and the README, whose programs are compiled and run.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../../../docs/howto/test_suite.md")]
+    struct Guide;
+
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+}
