@@ -421,6 +421,23 @@ fn a_mark_is_written_into_an_ip_packet() {
 }
 
 #[test]
+fn an_ack_filter_reads_tcp_headers() {
+    let mut path = forward(mbit(1, "cake ack-filter")).build().unwrap();
+    for n in 0..20_u8 {
+        let mut ack = segment();
+        ack.truncate(40);
+        ack[2..4].copy_from_slice(&40_u16.to_be_bytes());
+        (ack[31], ack[33]) = (n, 16);
+        path.push_ip(Instant::ZERO, Direction::Forward, ack)
+            .unwrap();
+    }
+    let arrived = drain(&mut path).len() as u64;
+    let filtered = path.counters(Direction::Forward).drops_ack_filter;
+    assert!(filtered > 10, "{filtered}");
+    assert_eq!(arrived + filtered, 20);
+}
+
+#[test]
 fn a_middlebox_clears_ecn() {
     let clears = mbit(10, "pfifo").rewrite_ecn(EcnRewrite::All(Ecn::NotEct));
     let mut path = forward(clears).build().unwrap();
