@@ -1,5 +1,6 @@
 //! The façade: two directions of links and wires, driven by packets and time.
 
+mod bottleneck_link;
 mod builder;
 mod capture;
 mod event;
@@ -14,10 +15,11 @@ use sojourn_qdisc::{Backlog, DropReason, LinkFacts, MarkReason, Observer, Qdisc,
 
 use crate::config::WireChange;
 use crate::ip::write_tos;
-use crate::links::{Carried, Events, Line, Link, Taken, Verdict, Watcher, count_drop, count_mark};
+use crate::links::{Carried, Events, Line, Taken, Verdict, Watcher, count_drop, count_mark};
 use crate::records::{Histogram, LinkCounters};
+use bottleneck_link::{AnyLink, with_link};
 use capture::{At, Capture};
-use packet::{Handle, Store, Stored};
+use packet::{Handle, Queued, Store, Stored};
 
 pub use builder::{Bottleneck, PathBuilder, PathError};
 pub use event::{Event, EventKind};
@@ -121,7 +123,7 @@ pub struct Path<B = Vec<u8>> {
 #[derive(Debug)]
 struct Way {
     /// The bottleneck, if there is one.
-    link: Option<Link<Handle>>,
+    link: Option<AnyLink>,
     line: Line<Handle>,
 }
 
@@ -183,7 +185,7 @@ impl<B: AsRef<[u8]> + Clone> Path<B> {
                     name: Some(direction.name().into()),
                     ..LinkFacts::default()
                 };
-                Link::new(queue, (&facts, rng("link")), transmitter)
+                AnyLink::new(queue, (&facts, rng("link")), transmitter)
             });
             let number = u32::from(direction == Direction::Reverse);
             Way {
@@ -296,22 +298,23 @@ impl<B: AsRef<[u8]> + Clone> Path<B> {
             queue: None,
             copies: 1,
         });
-        self.note_offered(direction, &handle);
-        self.enter(direction, &handle);
+        self.note_offered(direction, &handle, headers.transport);
+        self.enter(direction, &handle, headers.transport);
         id
     }
 
     /// A packet enters the queue, or the wire if there is no bottleneck.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once per packet")]
-    fn enter(&mut self, direction: Direction, handle: &Handle) {
+    fn enter(&mut self, direction: Direction, handle: &Handle, transport: Transport) {
         let (link, mut watch) = self.parts(direction);
         let Some(link) = link else {
             return self.leave(direction, handle);
         };
-        link.enqueue(watch.now, *handle, &mut watch);
-        let (follows, awaited, has_ring) =
-            (link.packets_affect_timer, link.awaited, link.has_ring());
+        let (follows, awaited, has_ring) = with_link!(link, link => {
+            link.enqueue(watch.now, Queued::new(*handle, transport), &mut watch);
+            (link.packets_affect_timer, link.awaited, link.has_ring())
+        });
         if has_ring {
             self.fill_ring(direction);
         } else if !awaited {
@@ -402,7 +405,7 @@ impl<B: AsRef<[u8]> + Clone> Path<B> {
 
     /// The bottleneck of a direction, and what observes it.
     #[inline]
-    fn parts(&mut self, direction: Direction) -> (Option<&mut Link<Handle>>, Watch<'_, B>) {
+    fn parts(&mut self, direction: Direction) -> (Option<&mut AnyLink>, Watch<'_, B>) {
         let watch = Watch {
             now: self.now,
             direction,
@@ -419,13 +422,16 @@ impl<B: AsRef<[u8]> + Clone> Path<B> {
             let (Some(link), mut watch) = self.parts(direction) else {
                 return;
             };
-            let mut left = None;
-            let again = link.turn(watch.now, &mut watch, &mut left);
-            link.awaited = again.is_some();
-            let follows = link.packets_affect_timer;
-            if let Some(handle) = &left {
-                self.leave(direction, handle);
-            }
+            let (again, follows) = with_link!(link, link => {
+                let mut left = None;
+                let again = link.turn(watch.now, &mut watch, &mut left);
+                link.awaited = again.is_some();
+                let follows = link.packets_affect_timer;
+                if let Some(packet) = &left {
+                    self.leave(direction, Queued::handle(packet));
+                }
+                (again, follows)
+            });
             // A bucket with remaining credit sends at once.
             if again.is_none_or(|at| at > self.now) {
                 self.set(Timer::Link, direction, again);
@@ -442,7 +448,7 @@ impl<B: AsRef<[u8]> + Clone> Path<B> {
         let (Some(link), mut watch) = self.parts(direction) else {
             return;
         };
-        if let Some(at) = link.fill_ring(watch.now, &mut watch) {
+        if let Some(at) = with_link!(link, link => link.fill_ring(watch.now, &mut watch)) {
             self.set(Timer::Link, direction, Some(at));
         }
     }
@@ -517,12 +523,15 @@ impl<B: AsRef<[u8]> + Clone> Path<B> {
         let Some(link) = &mut self.ways[direction.index()].link else {
             return;
         };
-        if link.qdisc.next_timer().is_some_and(|due| due <= now) {
-            link.qdisc.on_timer(now);
-        }
-        let holds_packets = !link.awaited && link.qdisc.backlog().packets > 0;
+        let (has_ring, holds_packets) = with_link!(link, link => {
+            if link.qdisc.next_timer().is_some_and(|due| due <= now) {
+                link.qdisc.on_timer(now);
+            }
+            let waits = link.qdisc.backlog().packets > 0;
+            (link.has_ring(), !link.awaited && waits)
+        });
         // Packets that the queue held back.
-        if link.has_ring() {
+        if has_ring {
             self.fill_ring(direction);
         } else if holds_packets {
             self.run_link(direction);
@@ -533,18 +542,22 @@ impl<B: AsRef<[u8]> + Clone> Path<B> {
     /// Sets the timer of a queue.
     fn follow_queue_timer(&mut self, direction: Direction) {
         if let Some(link) = &self.ways[direction.index()].link {
-            let due = link.qdisc.next_timer().map(|due| due.max(self.now));
+            let due = with_link!(link, link => link.qdisc.next_timer());
+            let due = due.map(|due| due.max(self.now));
             self.set(Timer::Queue, direction, due);
         }
     }
 
-    fn note_offered(&mut self, direction: Direction, handle: &Handle) {
+    fn note_offered(&mut self, direction: Direction, handle: &Handle, transport: Transport) {
         if self.observed.events.is_none() && self.observed.capture.is_none() {
             return;
         }
         let link = self.ways[direction.index()].link.as_ref();
         let stored = self.store.get(handle.slot);
-        stored.queue = link.and_then(|link| link.qdisc.queue_of(handle));
+        stored.queue = link.and_then(|link| match link {
+            AnyLink::Brief(link) => link.qdisc.queue_of(handle),
+            AnyLink::Full(link) => link.qdisc.queue_of(&Queued::new(*handle, transport)),
+        });
         let (now, observed) = (self.now, &mut self.observed);
         observed.note(now, direction, handle, stored.id, EventKind::Offered);
         let at = (direction, At::Offered);
@@ -562,7 +575,10 @@ impl<B: AsRef<[u8]> + Clone> Path<B> {
     /// What waits in the queue of a direction, without the packet in transmission.
     pub fn backlog(&self, direction: Direction) -> Backlog {
         let link = self.ways[direction.index()].link.as_ref();
-        link.map_or_else(Backlog::default, |link| link.qdisc.backlog())
+        link.map_or_else(
+            Backlog::default,
+            |link| with_link!(link, link => link.qdisc.backlog()),
+        )
     }
 
     /// Packets that a direction sent, dropped by reason, marked by reason and lost so far. With no bottleneck, only
@@ -579,7 +595,10 @@ impl<B: AsRef<[u8]> + Clone> Path<B> {
     /// Statistics of the queue of a direction, with the names of `tc -s`, such as the drop probability of `pie`.
     pub fn statistics(&self, direction: Direction) -> Vec<Statistic> {
         let link = self.ways[direction.index()].link.as_ref();
-        link.map_or_else(Vec::new, |link| link.qdisc.statistics())
+        link.map_or_else(
+            Vec::new,
+            |link| with_link!(link, link => link.qdisc.statistics()),
+        )
     }
 
     /// From `now` on, the bottleneck of a direction sends at `rate`; the packet in transmission completes at the old
@@ -593,7 +612,7 @@ impl<B: AsRef<[u8]> + Clone> Path<B> {
         let Some(link) = &mut self.ways[direction.index()].link else {
             return;
         };
-        if let Some(at) = link.change_rate(now, rate) {
+        if let Some(at) = with_link!(link, link => link.change_rate(now, rate)) {
             self.set(Timer::Link, direction, Some(at.max(now)));
         }
         self.follow_queue_timer(direction);
@@ -679,8 +698,9 @@ struct Watch<'a, B> {
     observed: &'a mut Observed,
 }
 
-impl<B: AsRef<[u8]>> Observer<Handle> for Watch<'_, B> {
-    fn on_drop(&mut self, now: Instant, handle: Handle, reason: DropReason) {
+impl<B: AsRef<[u8]>, P: Queued> Observer<P> for Watch<'_, B> {
+    fn on_drop(&mut self, now: Instant, pkt: P, reason: DropReason) {
+        let handle = *pkt.handle();
         let (direction, observed) = (self.direction, &mut *self.observed);
         count_drop(&mut observed.totals[direction.index()].counters, reason);
         let stored = self.store.remove(handle.slot);
@@ -691,7 +711,8 @@ impl<B: AsRef<[u8]>> Observer<Handle> for Watch<'_, B> {
         observed.write(now, at, &handle, &stored, Captured::Dropped(reason));
     }
 
-    fn on_mark(&mut self, now: Instant, handle: &Handle, reason: MarkReason) {
+    fn on_mark(&mut self, now: Instant, pkt: &P, reason: MarkReason) {
+        let handle = pkt.handle();
         let (direction, observed) = (self.direction, &mut *self.observed);
         count_mark(&mut observed.totals[direction.index()].counters, reason);
         let stored = self.store.get(handle.slot);
@@ -702,9 +723,10 @@ impl<B: AsRef<[u8]>> Observer<Handle> for Watch<'_, B> {
     }
 }
 
-impl<B: AsRef<[u8]>> Watcher<Handle> for Watch<'_, B> {
+impl<B: AsRef<[u8]>, P: Queued> Watcher<P> for Watch<'_, B> {
     #[inline]
-    fn on_taken(&mut self, now: Instant, handle: &Handle, taken: &Taken) {
+    fn on_taken(&mut self, now: Instant, pkt: &P, taken: &Taken) {
+        let handle = pkt.handle();
         let (direction, observed) = (self.direction, &mut *self.observed);
         let totals = &mut observed.totals[direction.index()];
         let (waited, Bytes(size)) = (taken.waited, taken.size);

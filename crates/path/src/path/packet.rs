@@ -121,7 +121,6 @@ pub fn flow_between(source: SocketAddr, destination: SocketAddr, protocol: u8) -
 pub(super) struct Handle {
     stamp: Instant,
     flow: FlowKey,
-    transport: Transport,
     /// The place of its bytes.
     pub(super) slot: u32,
     size: u32,
@@ -135,7 +134,6 @@ impl Handle {
         Self {
             stamp: now,
             flow: headers.flow,
-            transport: headers.transport,
             slot,
             size: u32::try_from(size.0).unwrap_or(u32::MAX),
             ip: headers.ip,
@@ -176,13 +174,96 @@ impl Packet for Handle {
     }
 
     #[inline]
+    fn flow(&self) -> FlowKey {
+        self.flow
+    }
+}
+
+/// A packet in a queue.
+pub(super) trait Queued: Carried {
+    fn new(handle: Handle, transport: Transport) -> Self;
+
+    fn handle(&self) -> &Handle;
+}
+
+impl Queued for Handle {
+    #[inline]
+    fn new(handle: Handle, _transport: Transport) -> Self {
+        handle
+    }
+
+    #[inline]
+    fn handle(&self) -> &Handle {
+        self
+    }
+}
+
+/// A packet in a queue that reads what follows the IP header.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WithTransport {
+    handle: Handle,
+    transport: Transport,
+}
+
+impl Packet for WithTransport {
+    fn size(&self) -> Bytes {
+        self.handle.size()
+    }
+
+    fn ecn(&self) -> Ecn {
+        self.handle.ecn()
+    }
+
+    fn set_ecn(&mut self, ecn: Ecn) {
+        self.handle.set_ecn(ecn);
+    }
+
+    fn dscp(&self) -> Dscp {
+        self.handle.dscp()
+    }
+
+    fn set_dscp(&mut self, dscp: Dscp) {
+        self.handle.set_dscp(dscp);
+    }
+
+    fn ip(&self) -> IpVersion {
+        self.handle.ip()
+    }
+
     fn transport(&self) -> Transport {
         self.transport
     }
 
-    #[inline]
     fn flow(&self) -> FlowKey {
-        self.flow
+        self.handle.flow()
+    }
+}
+
+impl Carried for WithTransport {
+    const NONE: Self = Self {
+        handle: Handle::NONE,
+        transport: Transport::Other,
+    };
+
+    fn stamp(&self) -> Instant {
+        self.handle.stamp()
+    }
+
+    fn onward(&self, stamp: Instant) -> Self {
+        Self {
+            handle: self.handle.onward(stamp),
+            ..*self
+        }
+    }
+}
+
+impl Queued for WithTransport {
+    fn new(handle: Handle, transport: Transport) -> Self {
+        Self { handle, transport }
+    }
+
+    fn handle(&self) -> &Handle {
+        &self.handle
     }
 }
 
@@ -195,7 +276,6 @@ impl Carried for Handle {
             ports: 0,
             protocol: 0,
         },
-        transport: Transport::Other,
         slot: 0,
         size: 0,
         ip: IpVersion::V4,
