@@ -30,7 +30,7 @@ const SLOT: u64 = 100;
 /// A link with its queue, histograms and counters.
 const LINK: u64 = 20_000;
 /// What a byte of the canonical text of a scenario takes in all its forms and copies, those of results included. Points
-/// of traces take 33 B (delay, loss) and 37 B (rate) per byte of their text; the case "points" of test_budget.py tests it.
+/// of traces take 33 B (delay, loss) and 37 B (rate) per byte of their text: the case "points" of `test_budget.py`.
 const TEXT: u64 = 40;
 /// The columns of a link in the metrics of all runs. 2,000 links took 0.61 to 0.87 GB in seven
 /// measurements: how much the threads of polars keep varies.
