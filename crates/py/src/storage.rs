@@ -36,6 +36,10 @@ fn os_error(error: &io::Error, path: &Path) -> PyErr {
 
 /// The descriptor of a file, which Python closes.
 #[cfg(unix)]
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "the conversion may fail on Windows"
+)]
 fn descriptor(_py: Python<'_>, file: File) -> PyResult<i32> {
     Ok(std::os::fd::IntoRawFd::into_raw_fd(file))
 }
