@@ -224,9 +224,9 @@ def test_abbreviations_of_tc_are_read() -> None:
 
 
 def test_each_line_of_a_batch_file_is_a_command(tmp_path: Path, sojourn: Command) -> None:
-    (tmp_path / "rules").write_text(f"{BATCH}\nfliter add dev wan parent 1: matchall flowid 1:30\n")
+    (tmp_path / "rules").write_text(f"{BATCH}\nfylter add dev wan parent 1: matchall flowid 1:30\n")
     refused(
-        sojourn("import", "rules"), 2, 'rules: line 10: tc: "fliter" is unknown; expected qdisc'
+        sojourn("import", "rules"), 2, 'rules: line 10: tc: "fylter" is unknown; expected qdisc'
     )
     (tmp_path / "one.sh").write_text("tc qdsic add dev e root cake\n")
     refused(sojourn("import", "one.sh"), 2, 'one.sh: line 1: tc: "qdsic" is unknown')
@@ -327,8 +327,8 @@ def test_a_change_that_linux_refuses_is_refused(first: str, change: str, why: st
         ),
         ("for i in 1 2; do tc qdisc add dev $i root htb; done", '"for": loops, conditions'),
         (
-            "tc fliter add dev e parent 1: matchall flowid 1:1",
-            'tc: "fliter" is unknown; expected qdisc',
+            "tc fylter add dev e parent 1: matchall flowid 1:1",
+            'tc: "fylter" is unknown; expected qdisc',
         ),
         (
             "tc -n ns x add dev e parent 1: classid 1:1",
