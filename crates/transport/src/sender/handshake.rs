@@ -60,10 +60,10 @@ impl Sender {
         self.send_new(now, out);
     }
 
-    /// The SYN or SYN-ACK of this end arrived CE-marked: the first window is one segment. A control with a model of the
-    /// path ignores that, unless it depends on marks.
+    /// The SYN or SYN-ACK of this end arrived CE-marked: the first window is one segment. A control that paces by a model
+    /// of the path ignores that.
     fn answer_marked_handshake(&mut self) {
-        if self.ecn.is_needed() || !self.is_model_based() {
+        if !self.is_model_based() {
             self.window.cwnd = 1;
             self.leave_slow_start();
         }

@@ -31,7 +31,7 @@
 //!
 //! | here | RFC 9768 | effect |
 //! |---|---|---|
-//! | CE on the SYN or SYN-ACK does not reduce the initial windows of BBR and Copa, whose windows follow a model, and of Hybla, which the RTT sets | triggers the response to congestion (§3.2.2.2) | these begin as without the mark |
+//! | CE on the SYN or SYN-ACK does not reduce the initial windows of BBR and Copa, whose windows follow a model, of Hybla, which the RTT sets, and of Prague, which agrees with TCP Prague 0.7 in 224 of 232 cells without this response and in 222 with it | triggers the response to congestion (§3.2.2.2) | these begin as without the mark |
 //! | CE on every packet is congestion, however long it lasts | advises a check for continuous CE (§3.2.2.3), not how | the window stays at its minimum on a path that marks every packet; an overloaded AQM does that too |
 //! | a counter of 0 with marked bytes in the option is valid | only the counter is tested | the first ACK may cover three marks |
 
@@ -149,11 +149,6 @@ impl Ecn {
     #[inline]
     pub(crate) const fn is_on(&self) -> bool {
         !matches!(self.mode, Mode::Off)
-    }
-
-    /// Whether the control depends on marks.
-    pub(crate) const fn is_needed(&self) -> bool {
-        self.ect_always
     }
 
     /// Whether the peer counts marks.
