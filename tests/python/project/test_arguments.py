@@ -143,6 +143,7 @@ def tables(plan: type[Plan]) -> set[type[Plan]]:
 FREE = (
     "arguments/",
     "exchange/mahimahi.py",
+    "exchange/tc_script.py",
     "host/checks.py",
     "presentation/html.py",
     "report/page.py",

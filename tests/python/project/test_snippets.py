@@ -34,6 +34,8 @@ COMPILED = [
     *sorted((ROOT / "examples/external-queue/src").glob("*.rs")),
     ROOT / "crates/qdisc/src/testing/tutorial.rs",
 ]
+# The doctests of sojourn-path include this document.
+DOCTEST = "docs/howto/test_suite.md"
 ELIDED = "{ /* … */ }"
 
 # Commands that are cheap with --dry-run.
@@ -194,6 +196,11 @@ def assert_stands_alone(manifest: str, folder: Path) -> None:
 def test_toml_in_documents_is_read(file: str, snippet: str, tmp_path: Path) -> None:
     if file in EXTERNAL:
         assert_stands_alone(snippet, tmp_path)
+    elif file == DOCTEST:
+        (crate,) = tomllib.loads(snippet)["dev-dependencies"].items()
+        folder = ROOT / crate[1]["path"].removeprefix("../sojourn/")
+        manifested = tomllib.loads((folder / "Cargo.toml").read_text(encoding="utf-8"))
+        assert manifested["package"]["name"] == crate[0]
     elif file == STUDIES:
         (tmp_path / "study.toml").write_text(snippet, encoding="utf-8")
         assert manifest.load(tmp_path / "study.toml").figure
@@ -256,6 +263,9 @@ def test_a_wrong_command_is_found(line: str, run: Run) -> None:
 @pytest.mark.parametrize(("file", "snippet"), snippets("rust"))
 def test_rust_in_documents_is_compiled(file: str, snippet: str) -> None:
     code = [rust_lines(path.read_text(encoding="utf-8")) for path in COMPILED]
+    if file == DOCTEST:
+        assert DOCTEST in (ROOT / "crates/path/src/lib.rs").read_text(encoding="utf-8")
+        return
     assert any(is_compiled(snippet, lines) for lines in code), file
 
 
