@@ -600,8 +600,9 @@ def test_the_estimate_of_many_runs_is_what_the_command_uses(tmp_path: Path) -> N
         scenario = sj.Scenario.from_toml(SERIES).replace(replications=runs)
         estimate = json.loads(_core.estimate(scenario.checked))
         estimated.append(estimate["peak_memory_bytes"])
-    # Per run: the memory of the program differs between machines.
-    assert 0.7 < (used[1] - used[0]) / (estimated[1] - estimated[0]) < 1.3
+    # Per run: the memory of the program differs between machines. The estimate counts the frames of
+    # the Python interface too, which the command does not make.
+    assert 0.5 < (used[1] - used[0]) / (estimated[1] - estimated[0]) < 1.3
     assert used[1] < 1.3 * estimated[1]
 
 

@@ -49,9 +49,14 @@ def measured(first: int, number: int, most: int) -> Iterator[dict[str, Any]]:
             continue
         packets, growth = run(tree)
         events = _core.simulated_events(checked)
+        blocks: list[dict[str, Any]] = tree["traffic"]  # type: ignore[assignment]
         yield {
             "seed": seed,
-            "traffic": [block["type"] for block in tree["traffic"]],  # type: ignore[attr-defined]
+            "is_open": any(
+                block.get("cc") == "hybla" and "quic" in (block["type"], block.get("transport"))
+                for block in blocks
+            ),
+            "traffic": [block["type"] for block in blocks],
             "packets": (packets, estimate["packets"]),
             "events": (events, estimate["events"]),
             "memory": (empty + growth, estimate["peak_memory_bytes"]),
