@@ -221,6 +221,11 @@ class DaskExecutor:
                 client.register_plugin(_without_http())
             except (OSError, TimeoutError, RuntimeError) as error:
                 reason = error
+            except BaseException:
+                # A signal: the exit handler of Dask would close what has not started, and fail.
+                for started in LocalCluster._instances:  # noqa: SLF001 - has no other name
+                    started.shutdown_on_close = False
+                raise
             else:
                 return client
         message = f"{self.name}: the workers do not start: {reason}"
