@@ -136,7 +136,7 @@ def _figure(drawn: "Drawn") -> Markup:
         "figure",
         tag("figcaption", f"Figure {figure.name}: {figure.title}"),
         inner(quiet(published)),
-        tag("div", Markup(svg), class_="paper", style=size),
+        tag("div", Markup(svg), class_="paper", style=size, tabindex="0"),
         inner(quiet(drawing.note)),
         class_="drawn",
     )

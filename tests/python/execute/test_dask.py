@@ -539,7 +539,7 @@ def test_tls_of_the_configuration_of_dask_is_used(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("delay_s", [1.0, 2.0, 3.0, 5.0])
 def test_a_signal_while_the_workers_start_is_no_traceback(delay_s: float, tmp_path: Path) -> None:
-    (tmp_path / "scenario.toml").write_text(TEXT.format(duration="2000s"), encoding="utf-8")
+    (tmp_path / "scenario.toml").write_text(TEXT.format(duration="8000s"), encoding="utf-8")
     words = ["sweep", "scenario.toml", "-p", "links.up.rate=4mbit,8mbit", "--on", "dask"]
     process = subprocess.Popen(
         [sys.executable, "-m", "sojourn", *words],
