@@ -100,7 +100,7 @@ def build(name: str) -> None:
     """Build the wheel of a platform, or the sdist."""
     of = pgo.compiler()
     if name == "sdist":
-        words = [sys.executable, "-m", "maturin", "sdist", "--quiet", "--out", str(FOLDER)]
+        words = [sys.executable, "-m", "maturin", "sdist", "--out", str(FOLDER)]
         subprocess.run(words, cwd=ROOT, check=True)
         return
     platform = PLATFORMS[name]

@@ -121,8 +121,8 @@ def scenario(
             rest = {"rate": f"{rate}bit", "qdisc": "pfifo"}
             notes.append(
                 f"{found.source.place}: nothing shapes downloads, so links.down is a pfifo at the "
-                f"rate of uploads, {rate / 1e6:.4g} Mbit/s; a link or a preset behind it "
-                "sets the rates of the line"
+                f"rate of uploads, {rate / 1e6:.4g} Mbit/s; name a link or a preset to set "
+                "the rates of the line"
             )
         lines.append(f"links.down = {_value(rest)}")
     port = _port(line)
