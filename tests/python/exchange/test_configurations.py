@@ -226,7 +226,7 @@ def test_the_rate_of_a_router_is_that_of_downloads_and_is_compared_with_the_line
     alone = sojourn("import", "r.sh", "--traffic", "household")
     down = tomllib.loads(alone.stdout)["links"]["down"]
     assert down == {"rate": f"{mbit}000000bit", "qdisc": "pfifo"}
-    said = f"links.down is a pfifo at the rate of uploads, {mbit} Mbit/s; --link or --preset sets"
+    said = f"links.down is a pfifo at the rate of uploads, {mbit} Mbit/s; name a link or a preset"
     assert said in alone.stderr
     up = sojourn("import", "r.sh", "--traffic", "tcp_1up")
     assert tomllib.loads(up.stdout)["links"]["down"] == "unlimited"
