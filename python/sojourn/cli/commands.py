@@ -203,8 +203,7 @@ class LazyCommand(Command):
     def load(self) -> TyperCommand | TyperGroup:
         """Import the command."""
         if self._loaded is None:
-            with process.loading():
-                found = getattr(import_module(self._module), self._function)
+            found = getattr(import_module(self._module), self._function)
             if isinstance(found, typer.Typer):
                 loaded: Any = typer.main.get_group(found)
             else:

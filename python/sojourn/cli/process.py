@@ -153,21 +153,11 @@ def ready() -> None:
     _State.ready = True
 
 
-@contextmanager
-def loading() -> Iterator[None]:
-    """Make signals end the process at once while modules are imported.
-
-    If ``KeyboardInterrupt`` ends an import, Python may exit as if SIGINT had ended it.
-    """
-    before, _State.ready = _State.ready, False
-    try:
-        yield
-    finally:
-        _State.ready = before
-
-
 def exit_code() -> int:
     """Return the exit code of a process that a signal has ended."""
+    # If KeyboardInterrupt ends code in a string, as imports with data classes have it, CPython ends
+    # `python -m sojourn` by SIGINT whatever its exit code. It forgets that with the next string.
+    exec("")  # noqa: S102 - it is empty
     return SIGNALLED + (_State.received or signal.SIGINT)
 
 

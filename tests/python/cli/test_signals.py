@@ -66,6 +66,21 @@ def test_a_signal_while_arguments_are_parsed_gives_its_own_code() -> None:
     assert done.stderr == "sojourn: interrupted\n"
 
 
+def test_a_signal_in_code_of_a_string_gives_its_own_code(tmp_path: Path) -> None:
+    # As imports of modules with data classes: CPython ends a module by SIGINT then.
+    code = DURING_PARSING.replace("os.kill(", 'exec("os.kill(').replace("TERM)", 'TERM)")', 1)
+    (tmp_path / "in_a_string.py").write_text(code, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "in_a_string"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 128 + signal.SIGTERM
+    assert done.stderr == "sojourn: interrupted\n"
+
+
 def wait_for_handler(pid: int, by: signal.Signals) -> None:
     """Wait until a process handles a signal itself."""
     deadline = time.monotonic() + 10
