@@ -35,6 +35,24 @@ def test_packets_that_wait_below_their_queue_are_noted(bql: bool) -> None:  # no
     assert all("in the queue above it" in text for text in found)
 
 
+def test_a_link_whose_packets_wait_in_its_ring_is_a_bottleneck() -> None:
+    up = sj.Link(rate="10mbit", qdisc="pfifo", tx_ring=4000, bql=False)
+    queues = ["pfifo", "fq_codel"]
+    result = sj.run(
+        sj.Scenario(
+            links={"up": up, "down": "unlimited"},
+            traffic=[sj.Tcp(direction="up")],
+            rtt="20ms",
+            duration="12s",
+            warmup="6s",
+            arms=[sj.Arm(name=name, set={"links.up.qdisc": name}) for name in queues],
+        ),
+        replications=1,
+    )
+    assert max(result.links["busy_share"].drop_nulls()) < 0.05
+    assert not any("was a bottleneck" in one.text for one in result.validity.findings)
+
+
 def test_two_packets_on_a_slow_link_are_no_deep_ring() -> None:
     found = [one.text for one in ring(rate="1mbit").validity.findings]
     assert not any("in the ring" in text for text in found)

@@ -12,6 +12,8 @@ from sojourn.result.validity.finding import Finding, error, note, warning
 
 # A queue in which packets wait for a smaller share of the time has no effect on means.
 BUSY_SHARE = 0.05
+# Shorter waits in a transmit ring, below the queue, hardly matter.
+RING_MS = 10.0
 # What limits connections, by the column of `flows` with its share of the time.
 LIMITS = {
     "limited_by_loss": "loss recovery",
@@ -51,13 +53,17 @@ def _idle(evidence: Evidence) -> Iterator[Finding]:
 
 def _is_idle(links: Sequence[Busy]) -> bool:
     """Whether packets hardly waited for any of some links."""
-    shares = known(of.busy_share for of in links)
-    return bool(shares) and max(shares) < BUSY_SHARE
+    return any(of.busy_share is not None for of in links) and not any(map(_waits, links))
+
+
+def _waits(of: Busy) -> bool:
+    """Whether packets waited for a link, in its queue or in the ring below."""
+    return (of.busy_share or 0.0) >= BUSY_SHARE or (of.ring_ms or 0.0) >= RING_MS
 
 
 def waiting(evidence: Evidence) -> list[Busy]:
     """List the links of arms for which packets waited."""
-    return [of for of in evidence.busy if (of.busy_share or 0.0) >= BUSY_SHARE]
+    return [of for of in evidence.busy if _waits(of)]
 
 
 def counted(link: Record, *prefixes: str) -> int:

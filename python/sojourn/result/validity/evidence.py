@@ -115,6 +115,8 @@ class Busy(NamedTuple):
     link: str
     busy_share: float | None
     utilisation: float | None
+    # The 95th percentile of the wait below the queue, in a transmit ring.
+    ring_ms: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,6 +242,7 @@ class Evidence:
                 link,
                 mean(self._busy_share(row) for row in of_link),
                 mean(row["utilisation"] for row in of_link),
+                mean(row["driver_ms_p95"] for row in of_link),
             )
             for (arm, link), of_link in grouped(self.links, itemgetter("arm", "link")).items()
         ]

@@ -3,11 +3,9 @@
 from collections.abc import Iterator
 from statistics import fmean
 
+from sojourn.result.validity.bottlenecks import RING_MS
 from sojourn.result.validity.evidence import Evidence
 from sojourn.result.validity.finding import Finding, note
-
-# Shorter waits in a ring hardly matter, in ms; nor do those that the queue exceeds.
-LEAST_MS = 10.0
 
 
 def _deep_rings(evidence: Evidence) -> Iterator[Finding]:
@@ -22,7 +20,8 @@ def _deep_rings(evidence: Evidence) -> Iterator[Finding]:
             waits.setdefault((row["arm"], row["link"]), []).append(both)
     for (arm, name), runs in waits.items():
         below, above = (fmean(times) for times in zip(*runs, strict=True))
-        if below >= LEAST_MS and below > above:
+        # Waits that the queue exceeds hardly matter.
+        if below >= RING_MS and below > above:
             yield note(
                 f"{arm}: the 95th percentile of the wait in the ring of link {name} is {below:.0f} "
                 f"ms, in the queue above it {above:.1f} ms. A smaller tx_ring or bql = true lets "
