@@ -126,6 +126,8 @@ struct Shared {
     least_window: u64,
     /// Whether any of them reduces its window by steps.
     by_steps: bool,
+    /// The most packets that one of its controls loses after slow start, as a multiple of the excess of the window.
+    excess_losses: u64,
     windows: u64,
     /// The least number of packets per acknowledgement.
     packets_per_ack: u64,
@@ -149,6 +151,7 @@ impl Default for Shared {
             least: 0,
             least_window: 0,
             by_steps: false,
+            excess_losses: 1,
             windows: 0,
             packets_per_ack: PACKETS_PER_ACK,
             delay: 0,
@@ -464,6 +467,8 @@ impl Config {
         group.least_window = group.least_window.max(smallest);
         group.packets_per_ack = group.packets_per_ack.min(packets_per_ack(&flow.traffic));
         group.by_steps |= sent.cc.is_some_and(|cc| cc.reduces_by_steps());
+        let losses = sent.cc.map_or(1, |cc| cc.excess_losses().into());
+        group.excess_losses = group.excess_losses.max(losses);
         let packets = (sent.packets).min(if slowest.is_none() { paths } else { u64::MAX });
         group.packets = group.packets.saturating_add(packets);
         let windows = window.saturating_mul(sent.loops).min(sent.packets);
@@ -567,7 +572,7 @@ impl Config {
         }
         let window = held.saturating_add(acknowledged).min(carried);
         if !group.by_steps {
-            return (held, window);
+            return (held, window.saturating_mul(group.excess_losses));
         }
         // A window grows and falls by a packet per arrival, so it is at most half of what the link carries. Falling, it
         // is sent once per round trip, in which `held` packets arrive.

@@ -96,6 +96,12 @@ pub(crate) trait Control {
         false
     }
 
+    /// Upper bound on the packets lost after slow start, as a multiple of the excess of its window: with a window that
+    /// losses reduce to β of itself in each round trip, 1 / (2 (1 - β)); 1 for a half.
+    fn excess_losses(&self) -> u32 {
+        1
+    }
+
     /// Why these values contradict each other, if they do.
     fn conflict(&self) -> Option<String> {
         None

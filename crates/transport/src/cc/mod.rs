@@ -161,6 +161,13 @@ macro_rules! controls {
                 }
             }
 
+            /// Upper bound on the packets lost after slow start, as a multiple of the excess of its window.
+            pub fn excess_losses(&self) -> u32 {
+                match self {
+                    $(Self::$kind(params, ..) => params.excess_losses(),)+
+                }
+            }
+
             /// The slow-start threshold of a new connection.
             pub(crate) fn initial_ssthresh(&self, setup: &Setup) -> Threshold {
                 match self {

@@ -50,6 +50,10 @@ impl Control for ScalableParams {
     fn build(&self, _setup: &Setup) -> Scalable {
         Scalable(*self)
     }
+
+    fn excess_losses(&self) -> u32 {
+        1 << (self.md_scale - 1)
+    }
 }
 
 /// The Scalable TCP congestion controller; its state is in the [`Window`].
