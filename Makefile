@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PACKAGES := $(VENV)/.packages
 EXTENSION := $(VENV)/.extension
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' -o -name Cargo.toml)
-PYTHON_CODE := python docs/conf.py docs/_ext tools benches tests/python tests/golden tests/ns3 tests/parity tests/vectors/tools crates/py/tests
+PYTHON_CODE := python docs/conf.py docs/_ext tools benches tests/python tests/golden tests/ns3 tests/parity tests/vectors/tools tests/vectors/readers crates/py/tests
 # What codespell and tools/banned_phrases.py read.
 SPELLED := Makefile pyproject.toml $(wildcard *.md) docs papers crates include examples python tests benches tools
 PLAIN_ENGLISH := Makefile pyproject.toml '*.md' docs papers crates include examples python tests benches tools
@@ -27,7 +27,7 @@ OLDEST_RUST := 1.88
 DIR ?= results/residential/scenarios/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help compile compile-release compile-test wheel wheels generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-quick test-full kills sweep-kills live-kills golden golden-quick golden-update publish-check stacks studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-plugins bench-store bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update ns3 ns3-update rfc7928 rfc7928-update rfc9743-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
+.PHONY: help compile compile-release compile-test wheel wheels generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-quick test-full kills sweep-kills live-kills golden golden-quick golden-update publish-check stacks studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-plugins bench-store bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update ns3 ns3-update rfc7928 rfc7928-update rfc9743-update vectors vectors-ns3 soak fuzz sanitize mutants report docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -161,6 +161,7 @@ check: setup ## Check generated files, formatting, lints, types, spelling and ph
 	MYPYPATH=tests/golden $(BIN)/mypy tests/golden/golden.py
 	$(BIN)/mypy benches/python_queue.py benches/live.py benches/agreement.py benches/sweeps.py benches/cluster.py benches/instructions.py
 	$(BIN)/mypy tests/parity/compact.py tests/parity/draw.py tests/ns3/record.py
+	MYPYPATH=tests/ns3 $(BIN)/mypy tests/ns3/replay.py tests/vectors/readers/vectors.py tests/vectors/tools/windows.py
 	$(BIN)/python -m mypy.stubtest sojourn._core
 	$(BIN)/python tools/metrics_doc.py --check
 	$(PYTHON) tools/performance.py
@@ -293,6 +294,11 @@ rfc9743-update: setup ## Evaluate five controls and write docs/validation/rfc974
 vectors: ## Record the test vectors of the kernel again: make vectors UML=path/to/linux
 	@test -n "$(UML)" || { echo 'make vectors UML=path: a User-Mode Linux, see tests/vectors/README.md'; exit 2; }
 	$(PYTHON) tests/vectors/tools/record.py --kernel $(UML)
+
+vectors-ns3: $(PACKAGES) ## Install ns-3 (apt-get, as root), replay the test vectors on its queue discs and write docs/validation/vectors.md.
+	@mkdir -p target/ns3
+	$(BIN)/python tests/ns3/replay.py > target/ns3/vectors.txt
+	@$(PYTHON) tools/measured.py --target vectors-ns3 --write docs/validation/vectors.md target/ns3/vectors.txt
 
 soak: setup ## Run the random tests with new seeds: make soak MINUTES=10
 	$(BIN)/python tools/soak.py --minutes $(or $(MINUTES),10)

@@ -59,17 +59,18 @@ CASES = [
 ]
 
 
-def build() -> Path:
-    """Install ns-3 where it is missing, and compile ``wifi.cc``."""
+def build(name: str = "wifi", modules: list[str] = MODULES) -> Path:
+    """Install ns-3 where it is missing, and compile a program of this folder."""
     if not Path("/usr/include/ns3/wifi-module.h").exists():
         root = [] if os.geteuid() == 0 else ["sudo"]
         for what in (["update", "-q"], ["install", "-y", "-q", "--no-install-recommends"]):
             packages = PACKAGES if "install" in what else []
-            subprocess.run([*root, "apt-get", *what, *packages], check=True)
-    source, program = HERE / "wifi.cc", BUILT / "wifi"
+            # The output of this script is a table.
+            subprocess.run([*root, "apt-get", *what, *packages], check=True, stdout=sys.stderr)
+    source, program = HERE / f"{name}.cc", BUILT / name
     BUILT.mkdir(parents=True, exist_ok=True)
     if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
-        libraries = [f"-lns3-{module}" for module in MODULES]
+        libraries = [f"-lns3-{module}" for module in modules]
         command = ["g++", "-std=c++17", "-O2", f"{source}", "-o", f"{program}", *libraries]
         subprocess.run(command, check=True)
     return program

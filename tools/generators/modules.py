@@ -17,6 +17,7 @@ OTHERS = {
     "tests/golden": "Records of a corpus of scenarios, compared with recorded digests.",
     "tests/parity": "Compares with measurements of the Linux kernel.",
     "tests/quic-parity": "Compares QUIC with quinn-proto.",
+    "tests/vectors/readers": "Replay the test vectors on a queue.",
     "tests/vectors/tools": "Records the test vectors of the kernel.",
     "tools": "Scripts of the Makefile.",
     "tools/generators": "Writes the files that derive from the catalogues.",

@@ -3,6 +3,7 @@
 //! [`check_qdisc`] drives a queue with any traffic and verifies after every call that it is a
 //! queue at all: nothing is lost, invented, reordered within a flow or marked against its will.
 
+mod driven;
 pub mod fuzz;
 mod long;
 #[cfg(test)]
@@ -16,6 +17,8 @@ use sojourn_net::{
 };
 
 use crate::contract::{Backlog, DropReason, MarkReason, Number, Observer, Peek, Qdisc, Statistic};
+
+pub use driven::Driven;
 
 /// A packet that knows who it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

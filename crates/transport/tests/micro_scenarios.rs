@@ -5,6 +5,8 @@
 //! must be sent by the model too, in the same order, at the same time, with the same sequence or
 //! acknowledgement number, PSH flag and SACK blocks.
 //!
+//! The congestion window must change as the kernel's, which `tests/vectors/windows` has.
+//!
 //! The phase of the kernel's timer wheel relative to the connection is given for each run.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
@@ -12,8 +14,10 @@
 mod middlebox;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use middlebox::{Frame, Lab, Rule, Scenario, What};
+use serde_json::Value;
 use sojourn_net::Duration;
 use sojourn_transport::{CcKind, MSS};
 
@@ -121,7 +125,8 @@ fn tolerance_ms(ms: f64) -> f64 {
 
 /// Compares both logs, frame by frame, for each end separately.
 fn check(scenario: &Scenario) {
-    let ((ours, _), theirs) = (Lab::run(scenario), kernel(scenario));
+    let lab = Lab::run_to_end(scenario);
+    let (ours, theirs) = (lab.log, kernel(scenario));
     let is_client = |f: &&Frame| matches!(f.what, What::Syn | What::Data { .. });
     let (of_client, of_server) = scenario.frames;
     println!(
@@ -129,6 +134,7 @@ fn check(scenario: &Scenario) {
     );
     println!("|---|---|---|---|---|---|");
     print!("| `{}` | `{}` |", scenario.name, scenario.cc);
+    let mut compared_to = f64::MAX;
     for (end, client, count) in [("client", true, of_client), ("server", false, of_server)] {
         let of = |log: &[Frame]| -> Vec<Frame> {
             let frames = log.iter().filter(|f| is_client(f) == client);
@@ -137,6 +143,9 @@ fn check(scenario: &Scenario) {
         let all = theirs.iter().filter(|f| is_client(f) == client).count();
         let (ours, theirs) = (of(&ours), of(&theirs));
         let to = theirs.last().map_or(0.0, |f| f.ms / 1_000.0);
+        if count < all {
+            compared_to = compared_to.min(1_000.0 * to);
+        }
         print!(" {} of {all} | {to:.2} |", theirs.len());
         let agree = |n: usize| match (ours.get(n), theirs.get(n)) {
             (Some(a), Some(b)) => a.what.is(&b.what) && (a.ms - b.ms).abs() < tolerance_ms(b.ms),
@@ -161,6 +170,40 @@ fn check(scenario: &Scenario) {
         }
     }
     println!();
+    check_windows(scenario, &lab.windows, compared_to);
+}
+
+/// Compares the windows of the kernel, sampled every millisecond, with ours up to a time.
+fn check_windows(scenario: &Scenario, ours: &[(f64, u32, Option<u32>)], to: f64) {
+    let name = scenario.name;
+    let file = format!("../../tests/vectors/windows/{name}.json");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+    let vector: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    assert_eq!(vector["schema"], "sojourn-window-vector/1");
+    assert_eq!(vector["control"], scenario.cc.name());
+    let events = vector["events"].as_array().unwrap().iter();
+    let windows = events.filter(|event| event[1] == "window");
+    let mut compared = 0;
+    for event in windows {
+        let ms = event[0].as_f64().unwrap() / 1_000.0;
+        if ms > to {
+            break;
+        }
+        let kernel = (event[2].as_u64(), event[3].as_u64());
+        // What was in force at some time in the millisecond before the sample.
+        let (from, until) = (ms - 1.0 - tolerance_ms(ms), ms + tolerance_ms(ms));
+        let first = ours.iter().rposition(|&(at, ..)| at <= from).unwrap_or(0);
+        let in_force = ours[first..].iter().take_while(|&&(at, ..)| at <= until);
+        let mut in_force =
+            in_force.map(|&(_, cwnd, ssthresh)| (Some(cwnd.into()), ssthresh.map(u64::from)));
+        assert!(
+            in_force.any(|window| window == kernel),
+            "{name}: window of the kernel at {ms} ms: {kernel:?}; ours: {:?}",
+            &ours[first..]
+        );
+        compared += 1;
+    }
+    assert!(compared > 1, "{name}: {compared} windows");
 }
 
 #[test]

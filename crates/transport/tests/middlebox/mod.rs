@@ -142,6 +142,8 @@ pub(crate) struct Lab<'a> {
     acks: u32,
     established: bool,
     pub log: Vec<Frame>,
+    /// Congestion window and slow-start threshold of the client whenever one changes, and when, in ms.
+    pub windows: Vec<(f64, u32, Option<u32>)>,
 }
 
 /// 50 ms and the cost of a hop in the kernel.
@@ -150,6 +152,12 @@ pub(crate) const ONE_WAY: Duration = Duration::from_micros(50_052);
 impl<'a> Lab<'a> {
     /// What was sent, and the client as it was at the end.
     pub(crate) fn run(scenario: &'a Scenario) -> (Vec<Frame>, Sender) {
+        let lab = Self::run_to_end(scenario);
+        (lab.log, lab.client)
+    }
+
+    /// Runs a scenario.
+    pub(crate) fn run_to_end(scenario: &'a Scenario) -> Self {
         let params = SenderParams {
             cc: scenario.cc.into(),
             ecn: scenario.ecn,
@@ -177,6 +185,7 @@ impl<'a> Lab<'a> {
             acks: 0,
             established: false,
             log: Vec::new(),
+            windows: Vec::new(),
         };
         let mut out = Vec::new();
         lab.client.connect(lab.now, &mut out);
@@ -188,8 +197,17 @@ impl<'a> Lab<'a> {
             }
             lab.now = at;
             lab.handle(event);
+            let window = (lab.client.cwnd(), lab.client.ssthresh());
+            if lab
+                .windows
+                .last()
+                .is_none_or(|last| (last.1, last.2) != window)
+            {
+                let ms = at.as_secs_f64() * 1_000.0;
+                lab.windows.push((ms, window.0, window.1));
+            }
         }
-        (lab.log, lab.client)
+        lab
     }
 
     fn schedule(&mut self, at: Instant, event: Event) {

@@ -1,0 +1,3 @@
+module sojourn/vectors
+
+go 1.19
