@@ -102,10 +102,11 @@ test-quick: $(PACKAGES) ## Check and test the files that differ from main; run i
 # Tests and checks that are skipped add their reason to this file.
 test test-full: export SOJOURN_SKIPPED := $(CURDIR)/target/skipped.txt
 
-test: compile check ## Run all checks, all tests and the build of the documentation.
+test: compile ## Run all checks, all tests and the build of the documentation.
 	@mkdir -p target && rm -f $(SOJOURN_SKIPPED)
+	@# Most of these keep one processor busy.
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check reference instructions parity
 	cargo test --workspace --quiet
-	$(MAKE) --no-print-directory parity reference instructions
 	$(BIN)/python -m pytest --quiet -rs --numprocesses 2 --dist loadfile -m 'not slow' $(LIVE_TESTS:%=--ignore %)
 	$(BIN)/python -m pytest --quiet -rs $(LIVE_TESTS)
 	$(MAKE) docs
