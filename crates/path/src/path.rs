@@ -5,6 +5,7 @@ mod builder;
 mod capture;
 mod event;
 mod packet;
+mod text;
 
 use std::collections::VecDeque;
 use std::{fmt, io, iter};
@@ -333,6 +334,11 @@ impl<B: AsRef<[u8]> + Clone> Path<B> {
         self.note_call(now);
         let first = self.arrived.pop_front();
         first.or_else(|| self.next_arrival(now))
+    }
+
+    /// The time of the last call, before which no call may be; time zero at the beginning.
+    pub const fn last_call(&self) -> Instant {
+        self.called
     }
 
     /// When to call [`Path::poll`] next: the time of the next event in either direction, timers of queues included; if

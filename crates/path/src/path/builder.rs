@@ -206,7 +206,7 @@ impl fmt::Debug for Output {
     }
 }
 
-fn parse(qdisc: &str) -> Result<QdiscSpec, PathError> {
+pub(super) fn parse(qdisc: &str) -> Result<QdiscSpec, PathError> {
     QdiscSpec::parse(qdisc).map_err(|error| PathError {
         place: "qdisc".to_owned(),
         rule: error.to_string(),

@@ -56,30 +56,57 @@ pub enum EventKind {
     Arrived,
 }
 
+impl EventKind {
+    /// What happened: `offered`, `dropped`, `marked`, `departed`, `lost` or `arrived`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Offered => "offered",
+            Self::Dropped { .. } => "dropped",
+            Self::Marked { .. } => "marked",
+            Self::Departed { .. } => "departed",
+            Self::Lost => "lost",
+            Self::Arrived => "arrived",
+        }
+    }
+
+    /// Why it was dropped or marked: `overlimit`, `aqm`, `ack_filter`, `replaced` or `ce_threshold`.
+    pub const fn reason(self) -> Option<&'static str> {
+        match self {
+            Self::Dropped { reason, .. } => Some(match reason {
+                DropReason::Overlimit => "overlimit",
+                DropReason::Aqm => "aqm",
+                DropReason::AckFilter => "ack_filter",
+                DropReason::Replaced => "replaced",
+            }),
+            Self::Marked { reason, .. } => Some(match reason {
+                MarkReason::Aqm => "aqm",
+                MarkReason::CeThreshold => "ce_threshold",
+            }),
+            _ => None,
+        }
+    }
+
+    /// Time since the packet was offered, if it was dropped or marked or has departed.
+    pub const fn waited(self) -> Option<Duration> {
+        match self {
+            Self::Dropped { waited, .. }
+            | Self::Marked { waited, .. }
+            | Self::Departed { waited } => Some(waited),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for EventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Offered => f.write_str("offered"),
-            Self::Dropped { reason, waited } => {
-                let reason = match reason {
-                    DropReason::Overlimit => "overlimit",
-                    DropReason::Aqm => "aqm",
-                    DropReason::AckFilter => "ack_filter",
-                    DropReason::Replaced => "replaced",
-                };
-                write!(f, "dropped: {reason} after {waited}")
-            }
-            Self::Marked { reason, waited } => {
-                let reason = match reason {
-                    MarkReason::Aqm => "aqm",
-                    MarkReason::CeThreshold => "ce_threshold",
-                };
-                write!(f, "marked: {reason} after {waited}")
-            }
-            Self::Departed { waited } => write!(f, "departed after {waited}"),
-            Self::Lost => f.write_str("lost"),
-            Self::Arrived => f.write_str("arrived"),
+        f.write_str(self.name())?;
+        if let Some(reason) = self.reason() {
+            write!(f, ": {reason}")?;
         }
+        if let Some(waited) = self.waited() {
+            write!(f, " after {waited}")?;
+        }
+        Ok(())
     }
 }
 
