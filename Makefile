@@ -119,6 +119,7 @@ deny: ## Check licences, sources and second versions of all crates (deny.toml); 
 
 test-full: deny test golden stacks studies kills sweep-kills live-kills ## Run make deny, test, golden, stacks, studies and all kills, and the tests that are too slow for make test.
 	$(PYTHON) tools/check_skeletons.py
+	cargo test --quiet -p sojourn-path-c -- --ignored
 	$(BIN)/python tools/check_mutations.py
 	$(BIN)/python -m pytest --quiet -rs --numprocesses 2 -m slow
 	SOJOURN_ALL_QUEUES=1 $(BIN)/python -m pytest --quiet tests/python/rfc7928_suite/test_suite.py

@@ -10,7 +10,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Members and what they may depend on, besides libraries from elsewhere.
-const EDGES: [(&str, &[&str]); 19] = [
+const EDGES: [(&str, &[&str]); 20] = [
     ("sojourn-net", &[]),
     ("sojourn-prefetch", &[]),
     ("sojourn-schema", &["sojourn-net"]),
@@ -28,6 +28,10 @@ const EDGES: [(&str, &[&str]); 19] = [
     (
         "sojourn-path",
         &["sojourn-net", "sojourn-qdisc", "sojourn-capture"],
+    ),
+    (
+        "sojourn-path-c",
+        &["sojourn-path", "sojourn-plugin", "sojourn-qdisc"],
     ),
     (
         "sojourn-scenario",
