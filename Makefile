@@ -27,7 +27,7 @@ OLDEST_RUST := 1.88
 DIR ?= results/residential/scenarios/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help compile compile-release compile-test wheel wheels generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-quick test-full kills sweep-kills live-kills golden golden-quick golden-update publish-check stacks studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-plugins bench-store bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update ns3 ns3-update rfc7928 rfc7928-update rfc9743-update vectors vectors-ns3 soak fuzz sanitize mutants report docs figures user-strings clean
+.PHONY: help compile compile-release compile-test wheel wheels generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-quick test-full kills sweep-kills live-kills golden golden-quick golden-update publish-check semver-check stacks studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-plugins bench-store bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update ns3 ns3-update rfc7928 rfc7928-update rfc9743-update vectors vectors-ns3 soak fuzz sanitize mutants report docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -143,6 +143,11 @@ stacks: ## Run quinn-proto and smoltcp, unmodified, over queues in virtual time:
 publish-check: ## Build the packages for crates.io without a network, and check them with their oldest Rust; needs rustup.
 	cargo package --offline --quiet --allow-dirty $(PUBLISHED:%=-p sojourn-%)
 	CARGO_TARGET_DIR=target/oldest cargo +$(OLDEST_RUST) check --offline --quiet $(PUBLISHED:%=-p sojourn-%)
+
+semver-check: ## Compare the public items of the crates for crates.io with those of a tag: make semver-check BASELINE=v0.1.0; needs cargo-semver-checks.
+	@test -n "$(BASELINE)" || { echo 'make semver-check BASELINE=v0.1.0: the tag of the last release'; exit 2; }
+	@cargo semver-checks --version > /dev/null 2>&1 || { echo 'make semver-check: cargo install --locked cargo-semver-checks'; exit 2; }
+	cargo semver-checks --baseline-rev $(BASELINE) $(PUBLISHED:%=-p sojourn-%)
 
 golden: setup ## Compare the records of the golden corpus with the recorded ones.
 	$(BIN)/python tests/golden/golden.py
