@@ -48,6 +48,16 @@ const EDGES: [(&str, &[&str]); 20] = [
         "sojourn-records",
         &["sojourn-net", "sojourn-path", "sojourn-apps"],
     ),
+    (
+        "sojourn-tables",
+        &[
+            "sojourn-net",
+            "sojourn-qdisc",
+            "sojourn-apps",
+            "sojourn-scenario",
+            "sojourn-records",
+        ],
+    ),
     ("sojourn-store", &[]),
     (
         "sojourn-backend",
@@ -90,6 +100,7 @@ const EDGES: [(&str, &[&str]); 20] = [
             "sojourn-qdisc",
             "sojourn-scenario",
             "sojourn-records",
+            "sojourn-tables",
             "sojourn-store",
             "sojourn-backend",
         ],

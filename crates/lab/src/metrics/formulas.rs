@@ -47,5 +47,5 @@ pub fn jain(values: impl Iterator<Item = f64>) -> Option<f64> {
 pub(super) fn quantile(values: impl Iterator<Item = Option<f64>>, q: f64) -> Option<f64> {
     let mut sorted: Vec<f64> = values.flatten().collect();
     sorted.sort_by(f64::total_cmp);
-    crate::stats::quantile_of_sorted(&sorted, q)
+    sojourn_tables::quantile_of_sorted(&sorted, q)
 }

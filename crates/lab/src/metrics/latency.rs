@@ -18,8 +18,8 @@ use arrow_schema::{ArrowError, DataType, Field};
 
 use super::formulas::real;
 use super::rows::{Ordered, RunKey, columns, key_columns, table};
-use crate::stats::mean;
 use crate::tables::Table;
+use sojourn_tables::mean;
 
 /// flent's `STEP_SIZE`, in seconds.
 const STEP: f64 = 0.2;

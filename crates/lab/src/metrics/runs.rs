@@ -14,8 +14,8 @@ use super::formulas::jain;
 use super::latency::{Ping, above_base, induced, read_pings};
 use super::rows::{Ordered, RunKey, Tables, Window, columns, key_columns, table};
 use super::{Declaration, Role};
-use crate::stats::quantile_of_sorted;
 use crate::tables::{Table, TableKind};
+use sojourn_tables::quantile_of_sorted;
 
 /// The direction of flows that have a path instead.
 pub(super) const TOTAL: &str = "total";

@@ -1,13 +1,12 @@
 //! The tables `flow_series`, `pings` and `events`.
 
-use arrow_array::RecordBatch;
 use serde_json::Value;
 use sojourn_apps::PingSample;
 use sojourn_net::{Duration, Instant};
 use sojourn_qdisc::{DropReason, MarkReason, Number};
 use sojourn_records::{Column, FlowRecord, FlowSample, Get, Signal, SignalRecord, SignalState};
 
-use super::{Cell, batch, mbit_per_s};
+use super::{Cell, Frame, mbit_per_s};
 
 /// One row of `flow_series`.
 pub(super) struct SampleRow<'a> {
@@ -96,7 +95,7 @@ pub(super) fn series_columns<'a>() -> Vec<Column<SampleRow<'a>>> {
     ]
 }
 
-pub(super) fn flow_series(cell: Cell<'_>) -> RecordBatch {
+pub(super) fn flow_series<F: Frame>(cell: Cell<'_>) -> F {
     let flows = cell.records.flows.iter().zip(&cell.plan.flows);
     let rows: Vec<_> = flows
         .flat_map(|(record, label)| {
@@ -111,7 +110,7 @@ pub(super) fn flow_series(cell: Cell<'_>) -> RecordBatch {
             })
         })
         .collect();
-    batch(cell, &rows, &series_columns())
+    F::of(cell, &rows, &series_columns())
 }
 
 /// One row of `pings`.
@@ -138,7 +137,7 @@ pub(super) fn ping_columns<'a>() -> Vec<Column<PingRow<'a>>> {
     ]
 }
 
-pub(super) fn pings(cell: Cell<'_>) -> RecordBatch {
+pub(super) fn pings<F: Frame>(cell: Cell<'_>) -> F {
     let flows = cell.records.flows.iter();
     let rows: Vec<_> = flows
         .flat_map(|record| {
@@ -149,7 +148,7 @@ pub(super) fn pings(cell: Cell<'_>) -> RecordBatch {
             })
         })
         .collect();
-    batch(cell, &rows, &ping_columns())
+    F::of(cell, &rows, &ping_columns())
 }
 
 /// One row of `events`.
@@ -218,8 +217,8 @@ impl EventRow<'_> {
     }
 }
 
-/// A state as JSON.
-fn state_json(state: &SignalState) -> String {
+/// The state of a queue behind an event as JSON.
+pub fn state_json(state: &SignalState) -> String {
     let numbers = state.numbers.iter().map(|statistic| {
         let name = match statistic.part {
             Some((part, place)) => format!("{part}.{place}.{}", statistic.name),
@@ -237,7 +236,7 @@ fn state_json(state: &SignalState) -> String {
     Value::Object(class.chain(numbers).collect()).to_string()
 }
 
-pub(super) fn events(cell: Cell<'_>) -> RecordBatch {
+pub(super) fn events<F: Frame>(cell: Cell<'_>) -> F {
     let records = cell.records;
     let events = records.events.iter();
     let rows: Vec<_> = events
@@ -248,10 +247,11 @@ pub(super) fn events(cell: Cell<'_>) -> RecordBatch {
             flow: &records.flows[event.flow as usize].name,
         })
         .collect();
-    batch(cell, &rows, &event_columns())
+    F::of(cell, &rows, &event_columns())
 }
 
-const fn signal_names(signal: Signal) -> (&'static str, &'static str) {
+/// The action and the reason of an event, as the columns of those names have them.
+pub const fn signal_names(signal: Signal) -> (&'static str, &'static str) {
     match signal {
         Signal::Drop(DropReason::Overlimit) => ("drop", "overlimit"),
         Signal::Drop(DropReason::Aqm) => ("drop", "aqm"),

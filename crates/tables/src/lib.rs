@@ -1,20 +1,16 @@
-//! Records as tidy tables.
+//! Records as tidy tables: which tables and columns a result has, and how they are computed.
 //!
-//! Each row begins with the arm and the replication it belongs to; what was not measured is null, never 0.
+//! Each row begins with the arm and the replication it belongs to; what was not measured is null, never 0. A [`Frame`]
+//! determines what a table is in memory: Arrow in the laboratory, plain bytes in a browser.
 
 mod applications;
 mod changes;
 mod flow;
 mod kind;
 mod links;
+mod quantiles;
 mod rows;
 
-use std::sync::Arc;
-
-use arrow_array::{
-    ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt32Array, UInt64Array,
-};
-use arrow_schema::{Field, Schema, SchemaRef};
 use serde_json::{Value, json};
 use sojourn_net::Duration;
 use sojourn_records::{Column, ColumnInfo, Get, Records};
@@ -27,8 +23,9 @@ use flow::flows;
 use links::{classes, link_series, links, queue_series, queue_statistics, sojourn};
 use rows::{events, flow_series, pings};
 
-pub(crate) use kind::TABLES;
-pub use kind::TableKind;
+pub use kind::{TABLES, TableKind};
+pub use quantiles::{mean, quantile_of_sorted};
+pub use rows::{signal_names, state_json};
 
 /// Every table of a result with its columns.
 ///
@@ -53,38 +50,10 @@ fn column(info: &ColumnInfo) -> Value {
     })
 }
 
-/// A table in pieces, in the order of arms and replications.
-#[derive(Clone, Debug)]
-pub struct Table {
-    schema: SchemaRef,
-    batches: Vec<RecordBatch>,
-}
-
-impl Table {
-    /// A table of `batches`, each of which has `schema`.
-    pub(crate) fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
-        Self { schema, batches }
-    }
-
-    /// A table in one piece.
-    pub fn of(batch: RecordBatch) -> Self {
-        Self::new(batch.schema(), vec![batch])
-    }
-
-    /// The columns.
-    pub fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
-    }
-
-    /// The pieces.
-    pub fn batches(&self) -> &[RecordBatch] {
-        &self.batches
-    }
-
-    /// How many rows there are.
-    pub fn rows(&self) -> usize {
-        self.batches.iter().map(RecordBatch::num_rows).sum()
-    }
+/// A table in memory.
+pub trait Frame: Sized {
+    /// The rows that a run adds to a table. The arm and the replication of `cell` precede the columns.
+    fn of<R>(cell: Cell<'_>, rows: &[R], columns: &[Column<R>]) -> Self;
 }
 
 /// The columns that name the flow of a row and its group.
@@ -103,39 +72,8 @@ fn flow_columns<R>(
     ]
 }
 
-/// The rows that a run adds to a table, after the arm and the replication.
-fn batch<R>(cell: Cell<'_>, rows: &[R], columns: &[Column<R>]) -> RecordBatch {
-    let arms = StringArray::from_iter_values(std::iter::repeat_n(cell.arm, rows.len()));
-    let replications = UInt32Array::from_value(cell.replication, rows.len());
-    let mut arrays: Vec<ArrayRef> = vec![Arc::new(arms), Arc::new(replications)];
-    let mut names = vec![("arm", false), ("replication", false)];
-    for column in columns {
-        arrays.push(array(rows, &column.get));
-        names.push((column.info.name, column.info.nullable));
-    }
-    let fields: Vec<_> = names
-        .iter()
-        .zip(&arrays)
-        .map(|(&(name, nullable), array)| Field::new(name, array.data_type().clone(), nullable))
-        .collect();
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
-        .expect("all columns have a value for each row")
-}
-
-fn array<R>(rows: &[R], get: &Get<R>) -> ArrayRef {
-    match get {
-        Get::Text(get) => Arc::new(StringArray::from_iter_values(rows.iter().map(get))),
-        Get::OptionalText(get) => Arc::new(rows.iter().map(get).collect::<StringArray>()),
-        Get::Count(get) => Arc::new(UInt64Array::from_iter_values(rows.iter().map(get))),
-        Get::OptionalCount(get) => Arc::new(rows.iter().map(get).collect::<UInt64Array>()),
-        Get::Real(get) => Arc::new(Float64Array::from_iter_values(rows.iter().map(get))),
-        Get::OptionalReal(get) => Arc::new(rows.iter().map(get).collect::<Float64Array>()),
-        Get::OptionalFlag(get) => Arc::new(rows.iter().map(get).collect::<BooleanArray>()),
-    }
-}
-
-/// The piece of each table that a run adds, in the order of [`TableKind::ALL`].
-pub(crate) fn batches(cell: Cell<'_>) -> [RecordBatch; TABLES] {
+/// The rows that a run adds to each table, in the order of [`TableKind::ALL`].
+pub fn tables<F: Frame>(cell: Cell<'_>) -> [F; TABLES] {
     [
         flows(cell),
         links(cell),
@@ -153,13 +91,13 @@ pub(crate) fn batches(cell: Cell<'_>) -> [RecordBatch; TABLES] {
     ]
 }
 
-/// What a run adds to the tables `flows`, `links` and `pings`, from which its metrics are computed.
-pub(crate) fn metric_batches(cell: Cell<'_>) -> [RecordBatch; 3] {
+/// The rows that a run adds to the tables `flows`, `links` and `pings`, from which its metrics are computed.
+pub fn metric_tables<F: Frame>(cell: Cell<'_>) -> [F; 3] {
     [flows(cell), links(cell), pings(cell)]
 }
 
-/// A piece of each table that has all its columns and no rows.
-pub(crate) fn empty_batches() -> [RecordBatch; TABLES] {
+/// Each table with all its columns and no rows, in the order of [`TableKind::ALL`].
+pub fn empty<F: Frame>() -> [F; TABLES] {
     let config = Config {
         seed: 0,
         duration: Duration::ZERO,
@@ -170,7 +108,7 @@ pub(crate) fn empty_batches() -> [RecordBatch; TABLES] {
         keep_events: false,
         sample_state: false,
     };
-    batches(Cell {
+    tables(Cell {
         arm: "",
         replication: 0,
         plan: &Plan {
@@ -184,11 +122,15 @@ pub(crate) fn empty_batches() -> [RecordBatch; TABLES] {
 
 /// One run of an arm.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Cell<'a> {
-    pub(crate) arm: &'a str,
-    pub(crate) replication: u32,
-    pub(crate) plan: &'a Plan,
-    pub(crate) records: &'a Records,
+pub struct Cell<'a> {
+    /// The name of the arm.
+    pub arm: &'a str,
+    /// The number of the replication, from 0.
+    pub replication: u32,
+    /// What was run.
+    pub plan: &'a Plan,
+    /// What it measured.
+    pub records: &'a Records,
 }
 
 impl Cell<'_> {

@@ -1,6 +1,5 @@
 //! The table `flows`, and the statistics of echo requests in it.
 
-use arrow_array::RecordBatch;
 use sojourn_apps::PingSample;
 use sojourn_net::{Duration, Instant};
 use sojourn_records::{
@@ -9,8 +8,8 @@ use sojourn_records::{
 use sojourn_scenario::FlowLabel;
 use sojourn_scenario::plan::{Config, FlowConfig, Hop, Traffic};
 
-use super::{Cell, batch, flow_columns, mbit_per_s, ms_of_nanos, ms_of_nanos_f64};
-use crate::stats::{mean, quantile_of_sorted};
+use super::{Cell, Frame, flow_columns, mbit_per_s, ms_of_nanos, ms_of_nanos_f64};
+use crate::quantiles::{mean, quantile_of_sorted};
 
 /// One row of `flows`.
 #[derive(Clone, Debug)]
@@ -130,7 +129,7 @@ fn bottleneck<'a>(flow: &FlowConfig, links: &'a [LinkRecord]) -> Option<&'a str>
     Some(&longest.name)
 }
 
-pub(super) fn flows(cell: Cell<'_>) -> RecordBatch {
+pub(super) fn flows<F: Frame>(cell: Cell<'_>) -> F {
     let known = cell.config().flows.iter().zip(&cell.plan.flows);
     let rows: Vec<_> = known
         .zip(&cell.records.flows)
@@ -138,7 +137,7 @@ pub(super) fn flows(cell: Cell<'_>) -> RecordBatch {
             FlowRow::of(cell.config(), flow, label, record, &cell.records.links)
         })
         .collect();
-    batch(cell, &rows, &columns())
+    F::of(cell, &rows, &columns())
 }
 
 pub(super) fn columns<'a>() -> Vec<Column<FlowRow<'a>>> {

@@ -1,12 +1,11 @@
 //! The tables `links`, `link_series`, `sojourn`, `queue_statistics`, `queue_series` and `classes`.
 
-use arrow_array::RecordBatch;
 use sojourn_net::{Duration, Instant};
 use sojourn_qdisc::{Number, Statistic};
 use sojourn_records::{ClassRecord, Column, Get, Histogram, LinkCounters, LinkRecord, LinkSample};
 use sojourn_scenario::plan::LinkConfig;
 
-use super::{Cell, batch, ms_of_nanos, ms_of_nanos_f64, real, sojourn_times};
+use super::{Cell, Frame, ms_of_nanos, ms_of_nanos_f64, real, sojourn_times};
 
 /// One row of `links`.
 pub(super) struct LinkRow<'a> {
@@ -162,7 +161,7 @@ pub(super) fn link_columns<'a>() -> Vec<Column<LinkRow<'a>>> {
     columns
 }
 
-pub(super) fn links(cell: Cell<'_>) -> RecordBatch {
+pub(super) fn links<F: Frame>(cell: Cell<'_>) -> F {
     let config = cell.config();
     let window = config.duration.saturating_sub(config.measure_from);
     let pairs = cell.records.links.iter().zip(&config.links);
@@ -175,7 +174,7 @@ pub(super) fn links(cell: Cell<'_>) -> RecordBatch {
             capacity: of.capacity(config.measure_from, config.duration),
         })
         .collect();
-    batch(cell, &rows, &link_columns())
+    F::of(cell, &rows, &link_columns())
 }
 
 /// One row of `link_series`.
@@ -231,7 +230,7 @@ pub(super) fn series_columns<'a>() -> Vec<Column<SampleRow<'a>>> {
     columns
 }
 
-pub(super) fn link_series(cell: Cell<'_>) -> RecordBatch {
+pub(super) fn link_series<F: Frame>(cell: Cell<'_>) -> F {
     let links = cell.records.links.iter();
     let rows: Vec<_> = links
         .flat_map(|record| {
@@ -239,7 +238,7 @@ pub(super) fn link_series(cell: Cell<'_>) -> RecordBatch {
             samples.map(move |sample| SampleRow { record, sample })
         })
         .collect();
-    batch(cell, &rows, &series_columns())
+    F::of(cell, &rows, &series_columns())
 }
 
 /// One row of `sojourn`.
@@ -279,7 +278,7 @@ pub(super) fn bucket_columns<'a>() -> Vec<Column<BucketRow<'a>>> {
     ]
 }
 
-pub(super) fn sojourn(cell: Cell<'_>) -> RecordBatch {
+pub(super) fn sojourn<F: Frame>(cell: Cell<'_>) -> F {
     let links = cell.records.links.iter();
     let rows: Vec<_> = links
         .flat_map(|record| {
@@ -292,7 +291,7 @@ pub(super) fn sojourn(cell: Cell<'_>) -> RecordBatch {
             })
         })
         .collect();
-    batch(cell, &rows, &bucket_columns())
+    F::of(cell, &rows, &bucket_columns())
 }
 
 /// One row of `queue_statistics`.
@@ -352,7 +351,7 @@ pub(super) fn statistic_columns<'a>() -> Vec<Column<StatisticRow<'a>>> {
     columns
 }
 
-pub(super) fn queue_statistics(cell: Cell<'_>) -> RecordBatch {
+pub(super) fn queue_statistics<F: Frame>(cell: Cell<'_>) -> F {
     let links = cell.records.links.iter();
     let rows: Vec<_> = links
         .flat_map(|record| {
@@ -363,7 +362,7 @@ pub(super) fn queue_statistics(cell: Cell<'_>) -> RecordBatch {
             })
         })
         .collect();
-    batch(cell, &rows, &statistic_columns())
+    F::of(cell, &rows, &statistic_columns())
 }
 
 /// One row of `queue_series`.
@@ -390,7 +389,7 @@ pub(super) fn state_columns<'a>() -> Vec<Column<StateRow<'a>>> {
     columns
 }
 
-pub(super) fn queue_series(cell: Cell<'_>) -> RecordBatch {
+pub(super) fn queue_series<F: Frame>(cell: Cell<'_>) -> F {
     let links = cell.records.links.iter();
     let samples = links.flat_map(|link| link.states.iter().map(move |sample| (link, sample)));
     let rows: Vec<_> = samples
@@ -402,7 +401,7 @@ pub(super) fn queue_series(cell: Cell<'_>) -> RecordBatch {
             })
         })
         .collect();
-    batch(cell, &rows, &state_columns())
+    F::of(cell, &rows, &state_columns())
 }
 
 /// The type of a number, and its value.
@@ -489,7 +488,7 @@ pub(super) fn class_columns<'a>() -> Vec<Column<ClassRow<'a>>> {
     columns
 }
 
-pub(super) fn classes(cell: Cell<'_>) -> RecordBatch {
+pub(super) fn classes<F: Frame>(cell: Cell<'_>) -> F {
     let links = cell.records.links.iter();
     let rows: Vec<_> = links
         .flat_map(|link| {
@@ -500,5 +499,5 @@ pub(super) fn classes(cell: Cell<'_>) -> RecordBatch {
             })
         })
         .collect();
-    batch(cell, &rows, &class_columns())
+    F::of(cell, &rows, &class_columns())
 }

@@ -38,7 +38,7 @@ pub enum TableKind {
 }
 
 /// How many tables there are.
-pub(crate) const TABLES: usize = TableKind::ALL.len();
+pub const TABLES: usize = TableKind::ALL.len();
 
 /// The columns that every table begins with.
 const RUN: [ColumnInfo; 2] = [
@@ -77,7 +77,7 @@ impl TableKind {
     ];
 
     /// The name of its file in a result directory.
-    pub(crate) fn file_name(self) -> String {
+    pub fn file_name(self) -> String {
         format!("{self}.parquet")
     }
 
@@ -101,7 +101,7 @@ impl TableKind {
     }
 
     /// The first format of saved results that has it.
-    pub(crate) const fn first_format(self) -> u64 {
+    pub const fn first_format(self) -> u64 {
         match self {
             Self::LinkChanges => 7,
             Self::QueueSeries => 6,

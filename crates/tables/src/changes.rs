@@ -1,10 +1,9 @@
 //! The table `link_changes`.
 
-use arrow_array::RecordBatch;
 use sojourn_net::{Duration, Rate};
 use sojourn_records::{ChangeRecord, Column, Get};
 
-use super::{Cell, batch, real};
+use super::{Cell, Frame, real};
 
 /// One row of `link_changes`.
 pub(super) struct ChangeRow<'a> {
@@ -42,13 +41,13 @@ pub(super) fn columns<'a>() -> Vec<Column<ChangeRow<'a>>> {
     ]
 }
 
-pub(super) fn link_changes(cell: Cell<'_>) -> RecordBatch {
+pub(super) fn link_changes<F: Frame>(cell: Cell<'_>) -> F {
     let links = &cell.config().links;
     let rows = cell.records.changes.iter().map(|record| ChangeRow {
         record,
         link: &links[record.link].name,
     });
-    batch(cell, &rows.collect::<Vec<_>>(), &columns())
+    F::of(cell, &rows.collect::<Vec<_>>(), &columns())
 }
 
 fn mbit_per_s(rate: Rate) -> f64 {

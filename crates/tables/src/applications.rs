@@ -16,14 +16,13 @@
 //! the mean length of a run of losses over what it would be were they independent, 1 / (1 - p). A call of
 //! which nothing arrived has MOS 1.
 
-use arrow_array::RecordBatch;
 use sojourn_apps::{CallRecord, MediaRecord, PlayerRecord, Transaction};
 use sojourn_net::{Duration, Instant};
 use sojourn_records::{AppRecord, Column, FlowRecord, Get};
 use sojourn_scenario::FlowLabel;
 
-use super::{Cell, batch, flow_columns};
-use crate::stats::{mean, quantile_of_sorted};
+use super::{Cell, Frame, flow_columns};
+use crate::quantiles::{mean, quantile_of_sorted};
 
 /// How long it took, in seconds; `None`: it was not whole within the run.
 fn duration_s(transaction: &Transaction) -> Option<f64> {
@@ -79,7 +78,7 @@ pub(super) fn transaction_columns<'a>() -> Vec<Column<TransactionRow<'a>>> {
     columns
 }
 
-pub(super) fn transactions(cell: Cell<'_>) -> RecordBatch {
+pub(super) fn transactions<F: Frame>(cell: Cell<'_>) -> F {
     let rows: Vec<_> = cell
         .records
         .transactions
@@ -90,7 +89,7 @@ pub(super) fn transactions(cell: Cell<'_>) -> RecordBatch {
             label: &cell.plan.flows[transaction.flow as usize],
         })
         .collect();
-    batch(cell, &rows, &transaction_columns())
+    F::of(cell, &rows, &transaction_columns())
 }
 
 /// Mean bit rate of the segments fetched.
@@ -112,7 +111,7 @@ pub(super) struct Row<'a> {
     durations: Vec<f64>,
 }
 
-pub(super) fn applications(cell: Cell<'_>) -> RecordBatch {
+pub(super) fn applications<F: Frame>(cell: Cell<'_>) -> F {
     let warm = Instant::ZERO + cell.config().measure_from;
     let mut rows: Vec<Row<'_>> = Vec::new();
     let mut places = vec![None; cell.records.flows.len()];
@@ -142,7 +141,7 @@ pub(super) fn applications(cell: Cell<'_>) -> RecordBatch {
     for row in &mut rows {
         row.durations.sort_by(f64::total_cmp);
     }
-    batch(cell, &rows, &application_columns())
+    F::of(cell, &rows, &application_columns())
 }
 
 pub(super) fn application_columns<'a>() -> Vec<Column<Row<'a>>> {
