@@ -117,6 +117,11 @@ pub trait DatagramSource: Debug {
         None
     }
 
+    /// The echo requests so far, in order; empty for other traffic.
+    fn requests(&self) -> &[PingSample] {
+        &[]
+    }
+
     /// All echo requests, in order, those of the warm-up included; empty for other traffic.
     fn into_requests(self: Box<Self>) -> Vec<PingSample> {
         Vec::new()

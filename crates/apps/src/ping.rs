@@ -138,6 +138,10 @@ impl DatagramSource for Ping {
         unanswered.map(|request| request.rtt = Some(rtt)).is_some()
     }
 
+    fn requests(&self) -> &[PingSample] {
+        &self.requests
+    }
+
     fn into_requests(self: Box<Self>) -> Vec<PingSample> {
         self.requests
     }

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use sojourn_apps::{
-    CallRecord, DatagramConfig, DatagramKind, DatagramSource, MediaRecord, Outgoing,
+    CallRecord, DatagramConfig, DatagramKind, DatagramSource, MediaRecord, Outgoing, PingSample,
 };
 use sojourn_net::{Bytes, Duration, Ecn, Instant, Rng};
 
@@ -189,6 +189,16 @@ impl Datagrams {
     pub fn media(&self) -> Option<MediaRecord> {
         let from = u32::try_from(self.first_measured).unwrap_or(u32::MAX);
         self.source.media(from)
+    }
+
+    /// The series so far.
+    pub fn series(&self) -> &[FlowSample] {
+        &self.series
+    }
+
+    /// The echo requests so far; empty for other traffic.
+    pub fn pings(&self) -> &[PingSample] {
+        self.source.requests()
     }
 
     /// The record; the network knows which datagrams were lost.

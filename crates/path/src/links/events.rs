@@ -101,6 +101,11 @@ impl Events {
         self.settled = self.all.len();
     }
 
+    /// Those so far.
+    pub fn so_far(&self) -> &[SignalRecord] {
+        &self.all
+    }
+
     /// All of them.
     pub fn finish(self) -> Vec<SignalRecord> {
         self.all

@@ -176,6 +176,11 @@ impl LinkProbe {
         self.states.push(StateSample { at, statistics });
     }
 
+    /// The series so far, and the states of the queue.
+    pub fn series(&self) -> (&[LinkSample], &[StateSample]) {
+        (&self.series, &self.states)
+    }
+
     /// What was counted since the last call of this method.
     pub fn count_since_call(&mut self) -> CallCounts {
         let called = &self.called;

@@ -134,6 +134,11 @@ impl Application {
         self.series.push(connections.sample(at, delivered_bytes));
     }
 
+    /// The series so far.
+    pub(crate) fn series(&self) -> &[FlowSample] {
+        &self.series
+    }
+
     fn counters(&self) -> FlowCounters {
         let mut all = self.ended;
         all.add(&self.live_counters);

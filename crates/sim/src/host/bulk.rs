@@ -31,6 +31,11 @@ impl BulkFlow {
         }
     }
 
+    /// The series so far.
+    pub(crate) fn series(&self) -> &[FlowSample] {
+        &self.series
+    }
+
     /// The scenario stops the flow.
     pub(crate) const fn stop(&mut self) {
         self.stopped = true;
@@ -95,6 +100,12 @@ pub(crate) struct BulkRecord {
 }
 
 impl BulkRecord {
+    /// The series so far, without an interval in progress.
+    pub(crate) fn series(&self) -> &[FlowSample] {
+        let ended = self.series.len() - usize::from(self.ends_with_interval);
+        &self.series[..ended]
+    }
+
     /// An interval of the series ends.
     pub(crate) fn sample(&mut self, at: Instant) {
         if std::mem::take(&mut self.ends_with_interval)

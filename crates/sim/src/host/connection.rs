@@ -120,6 +120,18 @@ impl Connection {
     }
 
     /// The bulk transfer that uses it.
+    pub(crate) const fn bulk(&self) -> Option<&BulkFlow> {
+        let user = match self {
+            Self::Tcp(tcp) => &tcp.user,
+            Self::Quic(quic) => &quic.user,
+        };
+        match user {
+            User::Bulk(bulk) => Some(bulk),
+            User::App { .. } => None,
+        }
+    }
+
+    /// The same to change it.
     pub(crate) const fn bulk_mut(&mut self) -> Option<&mut BulkFlow> {
         let user = match self {
             Self::Tcp(tcp) => &mut tcp.user,

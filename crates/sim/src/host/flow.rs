@@ -2,10 +2,10 @@
 
 use std::num::NonZeroU16;
 
-use sojourn_apps::{Bulk, DatagramConfig, DatagramKind};
+use sojourn_apps::{Bulk, DatagramConfig, DatagramKind, PingSample};
 use sojourn_backend::kind_of;
 use sojourn_net::{Bytes, Dscp, Duration, Instant, Packet as View, Rate, Rng};
-use sojourn_records::{AppRecord, Datagrams as Counted, FlowKind, FlowRecord};
+use sojourn_records::{AppRecord, Datagrams as Counted, FlowKind, FlowRecord, FlowSample};
 use sojourn_scenario::plan::{FlowConfig, Traffic};
 use sojourn_transport::{SenderParams, quic as transport};
 
@@ -252,6 +252,25 @@ impl Flow {
             Source::App(application) => application.sample(at),
             Source::Finished(record) => record.sample(at),
             Source::None => {}
+        }
+    }
+
+    /// The series so far.
+    pub(crate) fn series(&self) -> &[FlowSample] {
+        match &self.source {
+            Source::Connection(connection) => connection.bulk().map_or(&[], BulkFlow::series),
+            Source::Datagrams(datagrams) => datagrams.counted.series(),
+            Source::App(application) => application.series(),
+            Source::Finished(record) => record.series(),
+            Source::None => &[],
+        }
+    }
+
+    /// The echo requests so far.
+    pub(crate) fn pings(&self) -> &[PingSample] {
+        match &self.source {
+            Source::Datagrams(datagrams) => datagrams.counted.pings(),
+            _ => &[],
         }
     }
 

@@ -9,6 +9,7 @@ mod links;
 mod media;
 mod one_way;
 mod prefetch;
+mod steps;
 
 use std::collections::VecDeque;
 
@@ -31,6 +32,8 @@ use crate::unsupported;
 use applications::Gather;
 use arrivals::{Arrivals, Following};
 use control::Control;
+
+pub use steps::Stepped;
 
 /// The largest granularity of the timer wheel: two hosts' tick counters differ by less, as far
 /// as any timer can tell.
@@ -93,12 +96,7 @@ pub fn run_controlled<'a>(
     capture: Option<CaptureOutput<'a>>,
     keep_going: &mut dyn FnMut(Instant) -> bool,
 ) -> Result<Option<Records>, ConfigError> {
-    config.check()?;
-    if let Some(Feature { place, what }) = unsupported(config).next() {
-        let rule = format!("not supported: {what}");
-        return Err(ConfigError { place, rule });
-    }
-    let mut world = World::new(config, capture)?;
+    let mut world = World::checked(config, capture)?;
     if let Some((controller, interval)) = controller {
         world.add_controller(controller, interval);
     }
@@ -108,6 +106,19 @@ pub fn run_controlled<'a>(
 }
 
 impl<'a> World<'a> {
+    /// The world of a configuration that can be simulated.
+    fn checked(
+        config: &'a Config,
+        capture: Option<CaptureOutput<'a>>,
+    ) -> Result<Self, ConfigError> {
+        config.check()?;
+        if let Some(Feature { place, what }) = unsupported(config).next() {
+            let rule = format!("not supported: {what}");
+            return Err(ConfigError { place, rule });
+        }
+        Self::new(config, capture)
+    }
+
     fn new(config: &'a Config, capture: Option<CaptureOutput<'a>>) -> Result<Self, ConfigError> {
         let root = Rng::new(config.seed);
         let samples = config.duration.as_nanos() / config.sample.as_nanos();
@@ -266,12 +277,17 @@ impl<'a> World<'a> {
 
     /// Runs every event up to and including the end; says whether it got there.
     fn run(&mut self, keep_going: &mut dyn FnMut(Instant) -> bool) -> bool {
+        self.advance(self.end, keep_going) && (!self.end_last_interval() || keep_going(self.end))
+    }
+
+    /// Runs every event up to and including `until`, which is no later than the end; says whether it got there.
+    fn advance(&mut self, until: Instant, keep_going: &mut dyn FnMut(Instant) -> bool) -> bool {
         loop {
             // On a path without delay, a delivery can cause further arrivals at the same instant.
             while !self.arrivals.is_empty() && self.agenda.is_past_arrivals(self.now) {
                 self.deliver_arrivals();
             }
-            let Some((at, event)) = self.agenda.next_until(self.end) else {
+            let Some((at, event)) = self.agenda.next_until(until) else {
                 break;
             };
             debug_assert!(self.now <= at, "{event:?} was scheduled in the past");
@@ -290,7 +306,12 @@ impl<'a> World<'a> {
                 None => self.agenda.remove_next(),
             }
         }
-        self.now = self.end;
+        self.now = until;
+        true
+    }
+
+    /// Ends the last interval of the series, unless the end of the run cuts it short; says whether it did.
+    fn end_last_interval(&mut self) -> bool {
         // The last interval holds whatever happens at its end: nothing follows that could.
         let whole = self
             .config
@@ -300,7 +321,7 @@ impl<'a> World<'a> {
         if whole {
             self.on_sample();
         }
-        !whole || keep_going(self.end)
+        whole
     }
 
     /// Does what is due; returns when the same is due again, if it is known.
