@@ -17,6 +17,7 @@ __all__ = [
     "CaptureAnalysis",
     "Claim",
     "DamagedResultError",
+    "DrivenQueue",
     "Folder",
     "Invocation",
     "Measurements",
@@ -365,6 +366,32 @@ class CaptureAnalysis:
         Tables by name, what was left out by cause, the names of the interfaces, the time of the
         first packet in ns since 1970, and whether the file ends within a packet.
         """
+
+@final
+class DrivenQueue:
+    """A queue that is driven packet by packet.
+
+    `rate_bits_per_s` is the rate of its link, None if that is not known.
+    """
+
+    def __new__(
+        cls, text: str, rate_bits_per_s: int | None, mtu: int, seed: int
+    ) -> DrivenQueue: ...
+    def enqueue(self, now_ns: int, number: int, flow: int, size: int, tos: int) -> None:
+        """Offer a packet."""
+
+    def dequeue(self, now_ns: int) -> tuple[int, int] | None:
+        """Return number and type-of-service byte of the packet that leaves; None: none may."""
+
+    @property
+    def drops(self) -> list[int]:
+        """Numbers of the packets dropped so far."""
+
+    @property
+    def marks(self) -> list[int]:
+        """Numbers of the packets marked so far."""
+
+    def __len__(self) -> int: ...
 
 @final
 class Capture:

@@ -5,6 +5,7 @@
 mod backends;
 mod captures;
 mod catalogue;
+mod driven_queue;
 mod errors;
 #[cfg_attr(not(target_os = "linux"), path = "not_live.rs")]
 mod live;
@@ -30,6 +31,7 @@ pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add_functions(module)?;
     module.add_class::<backends::PyCapture>()?;
     module.add_class::<captures::PyCaptureAnalysis>()?;
+    module.add_class::<driven_queue::PyDrivenQueue>()?;
     module.add_class::<metrics::PyMeasurements>()?;
     module.add_class::<metrics::PyMeter>()?;
     module.add_class::<outcome::PyClaim>()?;
