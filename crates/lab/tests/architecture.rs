@@ -126,7 +126,12 @@ const EDGES: [(&str, &[&str]); 20] = [
 ];
 
 /// Members that measure the others and may depend on any.
-const MEASURING: [&str; 3] = ["sojourn-bench", "sojourn-parity", "sojourn-quic-parity"];
+const MEASURING: [&str; 4] = [
+    "sojourn-bench",
+    "sojourn-parity",
+    "sojourn-quic-parity",
+    "sojourn-vectors",
+];
 
 /// The hard limit of CONTRIBUTING.
 const MAX_LINES: usize = 1_000;
