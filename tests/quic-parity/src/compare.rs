@@ -6,11 +6,10 @@ use sojourn_net::{Duration, Instant};
 use sojourn_transport::SlowStart;
 use sojourn_transport::quic::Params;
 
-use crate::outcome::{Outcome, Sent};
-use crate::quic_path::connection::Connection;
-use crate::quic_path::{Path, To};
+use crate::network::{Network, To};
+use crate::outcome::Outcome;
 use crate::scenarios::{Off, Scenario};
-use crate::theirs;
+use crate::{ours, theirs};
 
 /// A row of the table: a number of both.
 #[derive(Clone, Debug)]
@@ -55,26 +54,6 @@ impl fmt::Display for Row {
 
 const LIMIT: Duration = Duration::from_secs(600);
 
-fn ours(params: &Params, scenario: &Scenario, path: Path) -> Outcome {
-    let mut connection = Connection::open(params, scenario.transfer, path);
-    connection.run(LIMIT);
-    let sent = connection.log.iter().map(|entry| Sent {
-        at: entry.at,
-        to: entry.to,
-    });
-    let mut outcome = Outcome {
-        connected: connection.connected,
-        completed: connection.completed,
-        sent: sent.collect(),
-        lost: connection.server.counters().lost,
-        ..Outcome::default()
-    };
-    for &(at, window) in &connection.windows {
-        outcome.note_window(at, window.into());
-    }
-    outcome
-}
-
 /// The runs of both.
 fn run(scenario: &Scenario) -> (Vec<Outcome>, Vec<Outcome>) {
     let params = Params {
@@ -85,10 +64,20 @@ fn run(scenario: &Scenario) -> (Vec<Outcome>, Vec<Outcome>) {
         flow: scenario.flow,
         ..Params::default()
     };
-    let path = |seed| Path::new(scenario.to_server.clone(), scenario.to_client.clone(), seed);
-    let transfer = scenario.transfer;
-    let here = (0..scenario.runs).map(|seed| ours(&params, scenario, path(seed)));
-    let there = (0..scenario.runs).map(|seed| theirs::run(&params, transfer, path(seed), LIMIT));
+    let Scenario {
+        to_server,
+        to_client,
+        transfer,
+        ..
+    } = scenario;
+    let here = (0..scenario.runs).map(|seed| {
+        let network = Network::new(to_server, to_client, seed);
+        ours::run(&params, *transfer, network, LIMIT)
+    });
+    let there = (0..scenario.runs).map(|seed| {
+        let network = Network::new(to_server, to_client, seed);
+        theirs::run(&params, *transfer, network, LIMIT)
+    });
     (here.collect(), there.collect())
 }
 

@@ -1,10 +1,9 @@
 //! QUIC of `sojourn-transport` beside quinn-proto: the same transfers over the same paths, both
 //! whole and in virtual time.
 
-#[path = "../../../crates/transport/tests/quic_path/mod.rs"]
-mod quic_path;
-
 mod compare;
+mod network;
+mod ours;
 mod outcome;
 mod scenarios;
 mod stand_in;

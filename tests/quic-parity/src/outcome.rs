@@ -2,7 +2,16 @@
 
 use sojourn_net::{Duration, Instant};
 
-use crate::quic_path::To;
+use crate::network::To;
+
+/// A request and a response on stream 0.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Transfer {
+    /// Bytes that the client sends.
+    pub(crate) request: u64,
+    /// Bytes that the server sends once it has the request.
+    pub(crate) response: u64,
+}
 
 /// A datagram sent.
 #[derive(Clone, Copy, Debug)]

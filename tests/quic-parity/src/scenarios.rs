@@ -24,8 +24,8 @@ use sojourn_net::{Duration, Instant, Rate};
 use sojourn_transport::CcKind;
 use sojourn_transport::quic::FlowControl;
 
-use crate::quic_path::connection::Transfer;
-use crate::quic_path::{To, Way};
+use crate::network::{To, Way};
+use crate::outcome::Transfer;
 
 /// How far the completion may be off.
 #[derive(Clone, Copy, Debug)]

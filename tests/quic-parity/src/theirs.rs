@@ -1,4 +1,4 @@
-//! A connection of quinn-proto, whole, in virtual time over a scripted path.
+//! A connection of quinn-proto, whole, in virtual time over the network.
 
 #![expect(clippy::unwrap_used, reason = "this is a test")]
 #![expect(
@@ -6,8 +6,6 @@
     reason = "quinn-proto counts in these, from any origin"
 )]
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -21,21 +19,13 @@ use sojourn_net::{Duration, Instant};
 use sojourn_transport::CcKind;
 use sojourn_transport::quic::{FlowControl, Params};
 
-use crate::outcome::{Outcome, Sent};
-use crate::quic_path::connection::Transfer;
-use crate::quic_path::{Path, To};
+use crate::network::{Event, Network, To};
+use crate::outcome::{Outcome, Transfer};
 use crate::stand_in::StandIn;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
-    Arrives(To, usize),
-    Timer(To),
-}
 
 struct End {
     endpoint: Endpoint,
     connection: Option<(ConnectionHandle, Connection)>,
-    due: Option<Instant>,
     stream: Option<StreamId>,
     /// Bytes read, and whether all.
     read: (u64, bool),
@@ -68,26 +58,15 @@ impl End {
 
 struct Run {
     origin: std::time::Instant,
-    now: Instant,
     client: End,
     server: End,
-    path: Path,
+    network: Network<Vec<u8>>,
     transfer: Transfer,
-    agenda: BinaryHeap<Reverse<(Instant, u64, Event)>>,
-    scheduled: u64,
-    flying: Vec<Vec<u8>>,
     outcome: Outcome,
 }
 
 fn address(end: To) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, 1_000 + end as u16))
-}
-
-const fn peer(end: To) -> To {
-    match end {
-        To::Client => To::Server,
-        To::Server => To::Client,
-    }
 }
 
 fn transport(params: &Params) -> Arc<TransportConfig> {
@@ -119,7 +98,6 @@ fn end(server: bool, stand_in: StandIn, params: &Params) -> End {
     End {
         endpoint: Endpoint::new(Arc::new(config), server, true, Some([7; 32])),
         connection: None,
-        due: None,
         stream: None,
         read: (0, false),
         unwritten: None,
@@ -128,21 +106,22 @@ fn end(server: bool, stand_in: StandIn, params: &Params) -> End {
 }
 
 /// Runs a transfer until it is complete and acknowledged, or `limit`.
-pub(crate) fn run(params: &Params, transfer: Transfer, path: Path, limit: Duration) -> Outcome {
+pub(crate) fn run(
+    params: &Params,
+    transfer: Transfer,
+    network: Network<Vec<u8>>,
+    limit: Duration,
+) -> Outcome {
     let stand_in = StandIn {
         certificate: params.certificate.into(),
     };
     let mut run = Run {
         #[expect(clippy::disallowed_methods, reason = "the origin of virtual time")]
         origin: std::time::Instant::now(),
-        now: Instant::ZERO,
         client: end(false, stand_in, params),
         server: end(true, stand_in, params),
-        path,
+        network,
         transfer,
-        agenda: BinaryHeap::new(),
-        scheduled: 0,
-        flying: Vec::new(),
         outcome: Outcome::default(),
     };
     let mut config = ClientConfig::new(Arc::new(stand_in));
@@ -151,22 +130,23 @@ pub(crate) fn run(params: &Params, transfer: Transfer, path: Path, limit: Durati
     let opened = run.client.endpoint.connect(at, config, to, "server");
     run.client.connection = Some(opened.unwrap());
     run.turn(To::Client);
-    let end = Instant::ZERO + limit;
-    while let Some(Reverse((at, _, event))) = run.agenda.pop() {
-        if at > end || run.is_over() {
+    while !run.is_over() {
+        let Some(event) = run.network.next(Instant::ZERO + limit) else {
             break;
-        }
-        run.now = at;
+        };
         run.handle(event);
     }
     let connection = run.server.connection.as_ref();
-    run.outcome.lost = connection.map_or(0, |(_, c)| c.stats().path.lost_packets);
-    run.outcome
+    Outcome {
+        lost: connection.map_or(0, |(_, c)| c.stats().path.lost_packets),
+        sent: run.network.sent,
+        ..run.outcome
+    }
 }
 
 impl Run {
     fn std_now(&self) -> std::time::Instant {
-        self.origin + std::time::Duration::from_nanos(self.now.as_nanos())
+        self.origin + std::time::Duration::from_nanos(self.network.now.as_nanos())
     }
 
     fn end(&mut self, end: To) -> &mut End {
@@ -180,22 +160,12 @@ impl Run {
         self.client.read.1 && self.server.acknowledged && self.client.acknowledged
     }
 
-    fn schedule(&mut self, at: Instant, event: Event) {
-        self.scheduled += 1;
-        self.agenda.push(Reverse((at, self.scheduled, event)));
-    }
-
-    fn handle(&mut self, event: Event) {
+    fn handle(&mut self, event: Event<Vec<u8>>) {
         match event {
-            Event::Arrives(to, n) => self.deliver(to, n),
+            Event::Arrives(to, datagram) => self.deliver(to, &datagram),
             Event::Timer(of) => {
-                let (now, at) = (self.now, self.std_now());
-                let end = self.end(of);
-                if end.due != Some(now) {
-                    return;
-                }
-                end.due = None;
-                if let Some((_, connection)) = &mut end.connection
+                let at = self.std_now();
+                if let Some((_, connection)) = &mut self.end(of).connection
                     && connection.poll_timeout().is_some_and(|due| due <= at)
                 {
                     connection.handle_timeout(at);
@@ -205,12 +175,12 @@ impl Run {
         }
     }
 
-    fn deliver(&mut self, to: To, n: usize) {
-        let data = BytesMut::from(&self.flying[n][..]);
+    fn deliver(&mut self, to: To, datagram: &[u8]) {
+        let data = BytesMut::from(datagram);
         let now = self.std_now();
         let mut out = Vec::new();
         let end = self.end(to);
-        let from = address(peer(to));
+        let from = address(to.peer());
         let event = end.endpoint.handle(now, from, None, None, data, &mut out);
         match event {
             Some(DatagramEvent::NewConnection(incoming)) => {
@@ -242,7 +212,7 @@ impl Run {
             if connection.poll_transmit(now, 1, &mut data).is_none() {
                 break;
             }
-            self.send(peer(of), &data);
+            self.network.send(of.peer(), data);
         }
         self.follow(of);
         if of == To::Server
@@ -250,7 +220,7 @@ impl Run {
         {
             #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
             let window = connection.congestion_state().window() as f64 / 1_200.0;
-            self.outcome.note_window(self.now, window);
+            self.outcome.note_window(self.network.now, window);
         }
     }
 
@@ -267,7 +237,7 @@ impl Run {
 
     fn act(&mut self, of: To) {
         let Transfer { request, response } = self.transfer;
-        let now = self.now;
+        let now = self.network.now;
         let end = self.end(of);
         let Some((_, connection)) = &mut end.connection else {
             return;
@@ -321,30 +291,15 @@ impl Run {
         }
     }
 
-    fn send(&mut self, to: To, data: &[u8]) {
-        let (arrivals, _) = self.path.carry(self.now, to, data.len() as u64);
-        self.outcome.sent.push(Sent { at: self.now, to });
-        for at in arrivals.into_iter().flatten() {
-            self.flying.push(data.to_vec());
-            let n = self.flying.len() - 1;
-            self.schedule(at, Event::Arrives(to, n));
-        }
-    }
-
     fn follow(&mut self, of: To) {
-        let (origin, now) = (self.origin, self.now);
-        let end = self.end(of);
-        let Some((_, connection)) = &mut end.connection else {
+        let origin = self.origin;
+        let Some((_, connection)) = &mut self.end(of).connection else {
             return;
         };
-        let Some(due) = connection.poll_timeout() else {
-            return;
-        };
-        let nanos = due.saturating_duration_since(origin).as_nanos();
-        let due = Instant::from_nanos(u64::try_from(nanos).unwrap()).max(now);
-        if end.due.is_none_or(|pending| due < pending) {
-            end.due = Some(due);
-            self.schedule(due, Event::Timer(of));
-        }
+        let due = connection.poll_timeout().map(|due| {
+            let nanos = due.saturating_duration_since(origin).as_nanos();
+            Instant::from_nanos(u64::try_from(nanos).unwrap())
+        });
+        self.network.set_timer(of, due);
     }
 }
