@@ -10,7 +10,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Members and what they may depend on, besides libraries from elsewhere.
-const EDGES: [(&str, &[&str]); 20] = [
+const EDGES: [(&str, &[&str]); 21] = [
     ("sojourn-net", &[]),
     ("sojourn-prefetch", &[]),
     ("sojourn-schema", &["sojourn-net"]),
@@ -103,6 +103,17 @@ const EDGES: [(&str, &[&str]); 20] = [
             "sojourn-tables",
             "sojourn-store",
             "sojourn-backend",
+        ],
+    ),
+    (
+        "sojourn-wasm",
+        &[
+            "sojourn-net",
+            "sojourn-qdisc",
+            "sojourn-scenario",
+            "sojourn-records",
+            "sojourn-tables",
+            "sojourn-sim",
         ],
     ),
     (
