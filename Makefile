@@ -27,7 +27,7 @@ OLDEST_RUST := 1.88
 DIR ?= results/residential/scenarios/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help compile compile-release compile-test wheel wheels generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-quick test-full kills sweep-kills live-kills golden golden-quick golden-update publish-check semver-check stacks studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-plugins bench-store bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update ns3 ns3-update rfc7928 rfc7928-update rfc9743-update vectors vectors-ns3 soak fuzz sanitize mutants report docs figures user-strings clean
+.PHONY: help compile compile-release compile-test wheel wheels generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-quick test-full kills sweep-kills live-kills golden golden-quick golden-update publish-check semver-check stacks studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-plugins bench-store bench-lab bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update ns3 ns3-update rfc7928 rfc7928-update rfc9743-update vectors vectors-ns3 soak fuzz sanitize mutants report wasm docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -166,7 +166,7 @@ check: setup ## Check generated files, formatting, lints, types, spelling and ph
 	$(BIN)/ruff check --quiet $(PYTHON_CODE)
 	$(BIN)/mypy
 	MYPYPATH=tests/golden $(BIN)/mypy tests/golden/golden.py
-	$(BIN)/mypy benches/python_queue.py benches/live.py benches/agreement.py benches/sweeps.py benches/cluster.py benches/instructions.py
+	$(BIN)/mypy benches/python_queue.py benches/live.py benches/agreement.py benches/sweeps.py benches/cluster.py benches/instructions.py benches/browser.py
 	$(BIN)/mypy tests/parity/compact.py tests/parity/draw.py tests/ns3/record.py
 	MYPYPATH=tests/ns3 $(BIN)/mypy tests/ns3/replay.py tests/vectors/readers/vectors.py tests/vectors/tools/windows.py
 	$(BIN)/python -m mypy.stubtest sojourn._core
@@ -343,7 +343,13 @@ figures: setup ## Draw the figures of the documentation.
 	$(BIN)/sojourn plot results/rrul_10_1 --kind ellipse -o docs/figures/residential_10_1.png
 	$(BIN)/python tests/parity/draw.py docs/figures
 
-docs: setup ## Build the documentation site in target/site.
+wasm: ## Build the simulator as WebAssembly, for the lab of the documentation; needs rustup, or its target wasm32-unknown-unknown.
+	@$(PYTHON) tools/lab.py
+
+bench-lab: setup wasm ## Measure the lab in Node and in Chromium (docs/validation/performance.md); exit code 1 below 20 times real time; 1 minute.
+	$(BIN)/python benches/browser.py
+
+docs: setup wasm ## Build the documentation site in target/site.
 	RUSTDOCFLAGS='-D warnings -A rustdoc::private_intra_doc_links' cargo doc --workspace --no-deps --quiet
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --jobs auto \
 		--conf-dir docs --doctree-dir target/doctrees . target/site

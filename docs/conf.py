@@ -106,6 +106,8 @@ html_theme = "pydata_sphinx_theme"
 html_title = "Sojourn"
 html_static_path = ["_static"]
 html_css_files = ["sojourn.css"]
+# The lab has no sections, and needs the room.
+html_sidebars = {"docs/lab": []}
 html_extra_path = ["_extra"]
 html_show_sourcelink = False
 html_copy_source = False

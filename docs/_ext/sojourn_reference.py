@@ -237,10 +237,22 @@ def _copy_rustdoc(app: Sphinx, error: Exception | None) -> None:
     )
 
 
+def _write_lab(app: Sphinx, error: Exception | None) -> None:
+    """Put the simulator beside the scripts of the lab; without it, the page says so."""
+    if error is not None:
+        return
+    sys.path.insert(0, str(Path(app.srcdir) / "tools"))
+    import lab  # noqa: PLC0415 - a tool
+
+    target = Path(app.outdir) / "_static" / "lab" / "generated.js"
+    _write(target, lab.script(lab.MODULE) if lab.MODULE.exists() else lab.NO_SCRIPT)
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect the extension to Sphinx."""
     app.connect("config-inited", _generate)
     app.connect("doctree-read", _hide_decisions)
     app.connect("env-check-consistency", _check_complete)
     app.connect("build-finished", _copy_rustdoc)
+    app.connect("build-finished", _write_lab)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

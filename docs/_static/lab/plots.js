@@ -1,0 +1,100 @@
+// The plots: uPlot with the colours of the page, which change with its theme.
+"use strict";
+(globalThis.lab ??= {}).plots = (function () {
+  const HEIGHT = 170;
+  // Colours of Okabe and Ito, those of the first two for the two queues.
+  const LIGHT = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#666666"];
+  const DARK = ["#56A9E0", "#F07F35", "#21B98F", "#D995BB", "#E69F00", "#8CCBF2", "#C8638F", "#A8A8A8"];
+  // Dashes tell lines of one colour apart.
+  const DASHES = [[], [6, 4], [2, 3], [8, 3, 2, 3]];
+
+  const isDark = () => document.documentElement.dataset.theme === "dark";
+  const colour = (n) => (isDark() ? DARK : LIGHT)[n % LIGHT.length];
+  const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+  function axis(more) {
+    return {
+      stroke: style("--pst-color-text-muted") || "#666",
+      grid: { stroke: style("--pst-color-border") || "#ccc", width: 1 },
+      ticks: { stroke: style("--pst-color-border") || "#ccc", width: 1 },
+      font: "12px system-ui, sans-serif",
+      ...more,
+    };
+  }
+
+  /** A plot over the time of the run. */
+  class Plot {
+    #host;
+    #plot = null;
+    #lines = [];
+    #end = 1;
+    #data = [[]];
+    #most = 0;
+
+    constructor(host) {
+      this.#host = host;
+      new ResizeObserver(() => this.#resize()).observe(host);
+    }
+
+    /** Shows lines {label, colour, dash}: the first time, and when their number or the end changes. */
+    begin(lines, end) {
+      this.#lines = lines;
+      this.#end = end;
+      this.#build();
+    }
+
+    /** Draws again with the colours of the theme. */
+    restyle() {
+      this.#build();
+    }
+
+    #build() {
+      this.#plot?.destroy();
+      const lines = this.#lines.map(({ label, colour: own, dash = 0 }) => ({
+        label,
+        stroke: colour(own),
+        width: 1.5,
+        dash: DASHES[dash % DASHES.length],
+        points: { show: false },
+        spanGaps: true,
+        value: (_, value) => (value == null ? "–" : lab.answer.significant(value)),
+      }));
+      const options = {
+        width: Math.max(this.#host.clientWidth, 100),
+        height: HEIGHT,
+        scales: {
+          x: { time: false, range: () => [0, this.#end] },
+          y: { range: () => [0, Math.max(this.#most, 1e-3) * 1.05] },
+        },
+        axes: [
+          axis({ values: (_, ticks) => ticks.map((tick) => `${tick} s`), size: 30 }),
+          axis({ size: 52, values: (_, ticks) => ticks.map((tick) => lab.answer.significant(tick)) }),
+        ],
+        series: [{ label: "t", value: (_, value) => (value == null ? "–" : `${value.toFixed(2)} s`) }, ...lines],
+        cursor: { sync: { key: "lab" }, drag: { x: false, y: false }, y: false },
+        legend: { show: false },
+      };
+      this.#plot = new uPlot(options, this.#data, this.#host);
+    }
+
+    #resize() {
+      const width = this.#host.clientWidth;
+      if (this.#plot !== null && width > 0 && width !== this.#plot.width) {
+        this.#plot.setSize({ width, height: HEIGHT });
+      }
+    }
+
+    /** Shows lines of points, each a pair of times and values; the axis ends at `most`. */
+    show(lines, most) {
+      const all = lines.length > 0 ? uPlot.join(lines) : [[]];
+      this.#most = most;
+      while (all.length <= this.#lines.length) {
+        all.push(all[0].map(() => null));
+      }
+      this.#data = all;
+      this.#plot?.setData(all);
+    }
+  }
+
+  return { Plot, colour };
+})();
