@@ -1,7 +1,5 @@
 //! A run in steps: the same records, and the series that they will have.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use sojourn_net::{Duration, Instant};
 use sojourn_scenario::Scenario;
 use sojourn_sim::{Stepped, run};
@@ -64,7 +62,7 @@ fn steps_do_not_change_the_records_and_show_their_series() {
         let mut until = Instant::ZERO;
         let mut compared = 0;
         while !stepped.is_finished() {
-            until = until + step;
+            until += step;
             stepped.advance(until);
             for (n, link) in whole.links.iter().enumerate() {
                 let (series, states) = stepped.link(n);

@@ -161,6 +161,7 @@
     controls();
     show();
     document.getElementById("lab").dataset.state = "ready";
+    performance.mark("lab-shown");
     history.replaceState(null, "", PREFIX + lab.model.encoded(page.state));
     if (page.playing && isFinished()) {
       setPlaying(false);

@@ -75,6 +75,7 @@ def test_an_exported_file_gives_the_run_of_the_page(exported: Any) -> None:
         assert page[column].cast(pl.Float64).to_list() == native[column].to_list()
 
 
+@pytest.mark.slow
 def test_the_command_and_the_notebook_contain_the_file(exported: Any) -> None:
     assert exported["toml"] in exported["command"]
     notebook = json.loads(exported["notebook"])

@@ -61,23 +61,33 @@ def test_it_answers_from_a_file_without_a_request(browser: Browser, file: Path) 
         assert schemes == {"file", "blob"}, requests
         pfifo, fq_codel = to_the_end(page)
         assert pfifo["ping"] > 50 * fq_codel["ping"]
-        assert page.evaluate("performance.now()") > 0
+        # Within a second on an idle machine.
+        (shown,) = page.evaluate("performance.getEntriesByName('lab-shown').slice(0, 1)")
+        assert shown["startTime"] < 8000
 
 
-@pytest.mark.parametrize("width", [WIDE, NARROW])
-def test_it_is_accessible_and_fits(browser: Browser, file: Path, width: int) -> None:
-    for theme in ("light", "dark"):
-        with opened(browser, file, width) as page:
-            page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
-            ready(page)
-            to_the_end(page)
-            page.get_by_role("button", name="Why this").first.click()
-            page.get_by_role("button", name="Scenario file").click()
-            page.wait_for_selector("#lab-export:not([hidden])")
-            assert overflow(page) <= 0
-            assert not violations(page)
+@pytest.mark.parametrize(
+    ("width", "theme"),
+    [
+        (NARROW, "light"),
+        pytest.param(NARROW, "dark", marks=pytest.mark.slow),
+        pytest.param(WIDE, "light", marks=pytest.mark.slow),
+        pytest.param(WIDE, "dark", marks=pytest.mark.slow),
+    ],
+)
+def test_it_is_accessible_and_fits(browser: Browser, file: Path, width: int, theme: str) -> None:
+    with opened(browser, file, width) as page:
+        page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
+        ready(page)
+        to_the_end(page)
+        page.get_by_role("button", name="Why this").first.click()
+        page.get_by_role("button", name="Scenario file").click()
+        page.wait_for_selector("#lab-export:not([hidden])")
+        assert overflow(page) <= 0
+        assert not violations(page)
 
 
+@pytest.mark.slow
 def test_a_slider_acts_during_the_run_and_the_address_repeats_it(
     browser: Browser, file: Path
 ) -> None:
@@ -114,6 +124,7 @@ def test_it_stops_at_a_drop_and_explains_it(browser: Browser, file: Path) -> Non
         assert "decision" in text, text
 
 
+@pytest.mark.slow
 def test_an_invalid_queue_is_explained(browser: Browser, file: Path) -> None:
     with opened(browser, file, WIDE) as page:
         ready(page)
@@ -153,16 +164,17 @@ def test_lessons_show_what_they_say(browser: Browser, file: Path) -> None:
     assert slower[0]["ping"] > 1.2 * bufferbloat[0]["ping"]
     red, slow, _ = found["red"]
     assert red[0]["ping"] < 60
-    assert slow[0]["ping"] > 3 * slow[1]["ping"]
+    assert slow[0]["ping"] > 2.5 * slow[1]["ping"]
     unfair, more, _ = found["fairness"]
     assert unfair[1]["fairness"] > 0.98
     assert unfair[0]["fairness"] < 0.9
     assert more[1]["fairness"] > more[0]["fairness"]
     l4s, _, _ = found["l4s"]
-    assert l4s[1]["ping"] < 0.5 * l4s[0]["ping"]
+    waits = [one["groups"]["prague downloads"] for one in l4s]
+    assert waits[1] < 0.2 * waits[0]
     start, hystart, _ = found["predict"]
-    assert start[1]["ping"] < 0.5 * start[0]["ping"]
-    assert hystart[0]["ping"] < start[0]["ping"]
+    assert start[1]["longest"] < 0.5 * start[0]["longest"]
+    assert hystart[0]["longest"] < 0.8 * start[0]["longest"]
     home, too_slow, shaped = found["home"]
     assert home[1]["ping"] < 0.05 * home[0]["ping"]
     assert too_slow[1]["ping"] > 10 * home[1]["ping"]

@@ -8,11 +8,10 @@ import sojourn as sj
 from sojourn import _core
 from support import wasm
 
+QUICK = ["codel", "pie"]
 QUEUES = [
     "pfifo limit 20",
-    "codel",
     "fq_codel",
-    "pie",
     "red limit 400000 min 30000 max 90000 avpkt 1000 bandwidth 5mbit",
     "dualpi2",
     "cake bandwidth 4mbit",
@@ -22,7 +21,9 @@ QUEUES = [
 ]
 
 
-@pytest.mark.parametrize("queue", QUEUES)
+@pytest.mark.parametrize(
+    "queue", [*QUICK, *(pytest.param(queue, marks=pytest.mark.slow) for queue in QUEUES)]
+)
 def test_decisions_are_explained_alike(queue: str) -> None:
     scenario = sj.Scenario(
         links={
