@@ -52,7 +52,10 @@ GROUPS = {
     "traffic": ("Traffic", "Traffic over the links."),
     "queues": ("Queues", "The queue disciplines, with the parameters that `tc` gives them."),
     "controls": ("Congestion controls", "The congestion controls and their parameters."),
-    "testing": ("Testing", "Checks for queues of your own."),
+    "testing": (
+        "Testing",
+        "Bottlenecks for the tests of protocol stacks; checks for queues of your own.",
+    ),
     "exchange": ("Exchange", "Results for other programs, and their measurements."),
     "units": ("Units", "Numbers with a unit, for parameters that need one."),
     "errors": ("Errors", "What is raised when an input is wrong."),
@@ -81,6 +84,7 @@ def _group(name: str) -> str:
         (("agreement",), "live"),
         (("result", "execute"), "result"),
         (("exchange",), "exchange"),
+        (("bottleneck",), "testing"),
         (("quantities",), "units"),
         (("figure", "plot"), "figures"),
     ):

@@ -10,7 +10,7 @@ The tables of an :class:`Outcome` and their columns are described by the propert
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, Self, TypedDict, final, type_check_only
+from typing import Any, Literal, Self, TypeAlias, TypedDict, final, type_check_only
 
 __all__ = [
     "Capture",
@@ -26,6 +26,7 @@ __all__ = [
     "OccupiedError",
     "Outcome",
     "Packet",
+    "PacketPath",
     "QueueError",
     "Replacement",
     "ResultError",
@@ -92,6 +93,14 @@ __all__ = [
     "version",
     "worker_memory",
 ]
+
+# Number, time, direction, bytes, ECN, DSCP, flow, time in the queue.
+_Direction: TypeAlias = Literal["forward", "reverse"]
+_Ecn: TypeAlias = Literal["not-ect", "ect0", "ect1", "ce"]
+_Arrived: TypeAlias = tuple[int, float, _Direction, bytes, _Ecn, int, int, float]
+# Time, direction, packet, size, kind, reason, time since the packet was offered.
+_Kind: TypeAlias = Literal["offered", "dropped", "marked", "departed", "lost", "arrived"]
+_Happened: TypeAlias = tuple[float, _Direction, int, int, _Kind, str | None, float | None]
 
 class SojournError(Exception):
     """Base class of all Sojourn exceptions."""
@@ -163,6 +172,54 @@ class Packet:
 
     def __deepcopy__(self, memo: dict[Any, Any]) -> Packet:
         """Copy the packet into a copy of its queue."""
+
+@final
+class PacketPath:
+    """Two directions of a bottleneck and a wire, driven by the caller's clock, in seconds."""
+
+    def __new__(
+        cls,
+        forward: str,
+        reverse: str | None = None,
+        *,
+        forward_trace: str | None = None,
+        reverse_trace: str | None = None,
+        seed: int = 0,
+        events: bool = False,
+        capture: str | PathLike[str] | None = None,
+    ) -> Self: ...
+    def push(self, now: float, direction: str, payload: bytes, ecn: str, flow: int) -> int:
+        """Offer the payload of a UDP datagram; return its number."""
+
+    def push_ip(self, now: float, direction: str, packet: bytes) -> int:
+        """Offer an IP packet; return its number."""
+
+    def poll(self, now: float) -> list[_Arrived]:
+        """Return the packets that have arrived."""
+
+    def deadline(self) -> float | None:
+        """Return when to poll next; None while no packet is inside."""
+
+    def events(self) -> list[_Happened]:
+        """Remove and return the events."""
+
+    def counters(self, direction: str) -> list[tuple[str, int]]:
+        """Return the counters of a direction."""
+
+    def sojourn(self, direction: str, quantile: float) -> float | None:
+        """Return a quantile of the time in the queue of a direction; None if no packet departed."""
+
+    def statistics(self, direction: str) -> list[tuple[str, tuple[str, int] | None, float]]:
+        """Return the statistics of the queue of a direction."""
+
+    def set_rate(self, now: float, direction: str, rate: str) -> None:
+        """Change the rate of a bottleneck."""
+
+    def set_wire(self, now: float, direction: str, change: str) -> None:
+        """Change a wire."""
+
+    def finish_capture(self) -> None:
+        """End the capture."""
 
 @final
 class Scenario:

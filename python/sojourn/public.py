@@ -16,6 +16,7 @@ from sojourn._core import (
 from sojourn.advice.advice import Advice, advise
 from sojourn.agreement.agreement import Agreement, agree
 from sojourn.arguments.errors import ArgumentError
+from sojourn.bottleneck import Delivery, Path, PathEvent
 from sojourn.control_suite.api import ControlReport, cc_cases, rfc9743
 from sojourn.controls import (
     Bbr,
@@ -176,6 +177,7 @@ __all__ = [
     "DamagedResultError",
     "Dash",
     "Dctcp",
+    "Delivery",
     "Distribution",
     "Drr",
     "DualPi2",
@@ -216,6 +218,8 @@ __all__ = [
     "Page",
     "PageObject",
     "Pareto",
+    "Path",
+    "PathEvent",
     "Pfifo",
     "PfifoFast",
     "PfifoHeadDrop",

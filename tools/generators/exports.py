@@ -35,6 +35,7 @@ NAMES = {
     "arguments.errors": ["ArgumentError"],
     "advice.advice": ["Advice", "advise"],
     "agreement.agreement": ["Agreement", "agree"],
+    "bottleneck": ["Delivery", "Path", "PathEvent"],
     "control_suite.api": ["ControlReport", "cc_cases", "rfc9743"],
     "errors": ["QueueWarning"],
     "exchange.captures": ["read_capture"],

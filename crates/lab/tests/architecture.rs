@@ -120,6 +120,7 @@ const EDGES: [(&str, &[&str]); 21] = [
         "sojourn-py",
         &[
             "sojourn-net",
+            "sojourn-path",
             "sojourn-plugin",
             "sojourn-qdisc",
             "sojourn-scenario",

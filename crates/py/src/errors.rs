@@ -90,6 +90,18 @@ impl Invalid {
     }
 }
 
+impl Invalid {
+    /// The problem of a part.
+    pub(crate) fn at(path: String, problem: String) -> Self {
+        Self {
+            text: format!("{path}: {problem}"),
+            path: Some(path),
+            value: None,
+            problem: Some(problem),
+        }
+    }
+}
+
 impl From<String> for Invalid {
     fn from(text: String) -> Self {
         Self {

@@ -11,6 +11,7 @@ mod errors;
 mod live;
 mod metrics;
 mod outcome;
+mod path;
 mod plugin;
 mod python_controller;
 mod python_queue;
@@ -37,6 +38,7 @@ pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<outcome::PyClaim>()?;
     module.add_class::<outcome::PyOutcome>()?;
     module.add_class::<outcome::PyTable>()?;
+    module.add_class::<path::PyPath>()?;
     module.add_class::<python_queue::PyPacket>()?;
     module.add_class::<run_store::PyRunStore>()?;
     module.add_class::<run_store::PyInvocation>()?;

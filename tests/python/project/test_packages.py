@@ -21,6 +21,7 @@ SOFT, HARD = 700, 1_000
 LAYERS = (
     "_core",
     "errors",
+    "bottleneck",
     "deferred",
     "document",
     "arguments",
