@@ -60,8 +60,9 @@ fn sampled(step: u32) -> (Session, Vec<Value>) {
     (session, all)
 }
 
+/// A column of all samples; the state of a queue has none before the first sample.
 fn column(all: &[Value], path: &str) -> Vec<f64> {
-    let parts = all.iter().map(|one| one.pointer(path).unwrap());
+    let parts = all.iter().filter_map(|one| one.pointer(path));
     let values = parts.flat_map(|part| part.as_array().unwrap());
     values.map(|value| value.as_f64().unwrap()).collect()
 }
@@ -72,10 +73,10 @@ fn samples_of_any_step_are_the_same_series() {
     let (_, coarse) = sampled(6_000);
     assert_eq!(coarse.len(), 1);
     for path in [
-        "/links/0/t_s",
-        "/links/0/backlog_packets",
-        "/links/0/drops/aqm",
-        "/links/0/state/count",
+        "/links/1/t_s",
+        "/links/1/backlog_packets",
+        "/links/1/drops/aqm",
+        "/links/1/state/count",
         "/flows/1/mbit_per_s",
         "/flows/2/cwnd_packets",
     ] {
@@ -89,9 +90,9 @@ fn samples_of_any_step_are_the_same_series() {
 fn events_are_those_that_the_counters_count() {
     let (session, all) = sampled(50);
     let counted: f64 = [
-        "/links/0/drops/overlimit",
-        "/links/0/drops/aqm",
         "/links/1/drops/overlimit",
+        "/links/1/drops/aqm",
+        "/links/0/drops/overlimit",
     ]
     .iter()
     .flat_map(|path| column(&all, path))
@@ -103,7 +104,11 @@ fn events_are_those_that_the_counters_count() {
     let count = all.last().unwrap()["event_count"].as_u64().unwrap();
     assert!(count > 5, "{count} events");
     assert_eq!(usize::try_from(count).unwrap(), listed);
-    assert!((counted - f64::from(u32::try_from(count).unwrap())).abs() < 0.5);
+    let count = f64::from(u32::try_from(count).unwrap());
+    assert!(
+        (counted - count).abs() < 0.5,
+        "{counted} counted, {count} listed"
+    );
     let event = json(&session.event(0));
     assert_eq!(
         (&event["action"], &event["reason"]),
@@ -122,9 +127,10 @@ fn replies_replace_the_requests_that_waited() {
         rtts.truncate(usize::try_from(pings["from"].as_u64().unwrap()).unwrap());
         rtts.extend(pings["rtt_ms"].as_array().unwrap().iter().cloned());
     }
-    assert_eq!(rtts.len(), 120);
+    // One request at a random time in each interval of 50 ms.
+    assert!((119..=120).contains(&rtts.len()), "{} requests", rtts.len());
     let answered = rtts.iter().filter(|rtt| rtt.as_f64() >= Some(30.0)).count();
-    assert!(answered >= 115, "{answered} of 120 requests have a reply");
+    assert!(answered >= 115, "{answered} requests have a reply");
 }
 
 #[test]

@@ -3,6 +3,10 @@
 (globalThis.lab ??= {}).panels = (function () {
   // Rows of the list of drops and marks.
   const LISTED = 6;
+  // A plot without points is hidden after this time.
+  const EMPTY_MS = 2000;
+  // Flows in a plot; the names of the first half are listed.
+  const MOST_FLOWS = 16;
   // Samples over which goodput is averaged: a sample may contain a part of a burst.
   const SMOOTHED = 10;
   const REASONS = [
@@ -71,8 +75,9 @@
       const heading = element("span", { textContent: title });
       const key_ = element("span", { className: "lab-legend" });
       const caption = element("figcaption", {}, heading, " ", name, key_);
-      this.#host.append(element("figure", {}, caption, host));
-      this.#figures.set(key, { plot: new lab.plots.Plot(host), host, caption, name, legend: key_, arm, title });
+      const figure = element("figure", {}, caption, host);
+      this.#host.append(figure);
+      this.#figures.set(key, { figure, plot: new lab.plots.Plot(host), host, caption, name, legend: key_, arm, title });
     }
 
     /** Shows two runs; `shown` is the link of each whose queue is plotted. */
@@ -147,7 +152,8 @@
         const shown = key === "mbit_per_s" ? smooth(values) : values;
         return known && type !== "ping" ? [{ label: name, points: [times, shown] }] : [];
       });
-      return lines.map((line, place) => ({ ...line, colour: place, dash: Math.floor(place / 8) }));
+      const drawn = lines.slice(0, MOST_FLOWS);
+      return drawn.map((line, place) => ({ ...line, colour: place, dash: Math.floor(place / 8) }));
     }
 
     #offerStates() {
@@ -186,8 +192,11 @@
       const isNew = signature !== this.#signature;
       this.#signature = signature;
       const most = this.#most(lines);
-      for (const [key, { plot, legend, arm, name }] of this.#figures) {
+      for (const [key, { plot, figure, legend, arm, name }] of this.#figures) {
         plot.show(lines[key].map(({ points }) => points), most(key));
+        // Some scenarios have no pings, and some queues no state.
+        const isEmpty = lines[key].every(({ points: [, values] }) => values.length === 0);
+        figure.hidden = isEmpty && this.#series[0].now > EMPTY_MS;
         if (isNew) {
           plot.begin(lines[key], end);
           if (arm !== undefined) {
@@ -207,11 +216,14 @@
     }
 
     #legend(lines) {
-      return lines.slice(0, 8).map(({ label, colour, dash = 0 }) => {
+      const more = lines.length - MOST_FLOWS / 2;
+      const rest = more > 0 ? [`and ${more} more`] : [];
+      const entries = lines.slice(0, MOST_FLOWS / 2).map(({ label, colour, dash = 0 }) => {
         const swatch = element("span", { className: `lab-swatch lab-dash-${dash % 4}`, ariaHidden: "true" });
         swatch.style.setProperty("--lab-colour", lab.plots.colour(colour));
         return element("span", { className: "lab-entry" }, swatch, label);
       });
+      return [...entries, ...rest];
     }
 
     /** Describes the plots in words, for those who do not see them. */

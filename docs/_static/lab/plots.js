@@ -12,6 +12,14 @@
   const colour = (n) => (isDark() ? DARK : LIGHT)[n % LIGHT.length];
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
+  /** A value of an axis, in thousands or millions if it is long. */
+  function short(value) {
+    const units = [[1e6, "M"], [1e4, "k"]];
+    const [, unit] = units.find(([least]) => value >= least) ?? [0, ""];
+    const scaled = { M: value / 1e6, k: value / 1e3, "": value }[unit];
+    return `${lab.answer.significant(scaled)}${unit}`;
+  }
+
   function axis(more) {
     return {
       stroke: style("--pst-color-text-muted") || "#666",
@@ -68,7 +76,7 @@
         },
         axes: [
           axis({ values: (_, ticks) => ticks.map((tick) => `${tick} s`), size: 30 }),
-          axis({ size: 52, values: (_, ticks) => ticks.map((tick) => lab.answer.significant(tick)) }),
+          axis({ size: 52, values: (_, ticks) => ticks.map(short) }),
         ],
         series: [{ label: "t", value: (_, value) => (value == null ? "–" : `${value.toFixed(2)} s`) }, ...lines],
         cursor: { sync: { key: "lab" }, drag: { x: false, y: false }, y: false },
