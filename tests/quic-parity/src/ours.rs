@@ -49,7 +49,7 @@ pub(crate) fn run(
         let Some(event) = run.network.next(start + limit) else {
             break;
         };
-        run.handle(event);
+        run.handle(&event);
     }
     Outcome {
         sent: run.network.sent,
@@ -74,16 +74,16 @@ impl Run {
         }
     }
 
-    fn handle(&mut self, event: Event<Carried>) {
+    fn handle(&mut self, event: &Event<Carried>) {
         let (now, mut out) = (self.network.now, Vec::new());
         let end = match event {
             Event::Arrives(to, Carried(datagram)) => {
-                self.end(to).on_datagram(now, &datagram, false, &mut out);
-                to
+                self.end(*to).on_datagram(now, datagram, false, &mut out);
+                *to
             }
             Event::Timer(of) => {
-                self.end(of).on_timer(now, &mut out);
-                of
+                self.end(*of).on_timer(now, &mut out);
+                *of
             }
         };
         if self.outcome.connected.is_none() && self.client.is_connected() {
