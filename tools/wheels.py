@@ -1,4 +1,6 @@
-"""Build the wheels of all platforms and the sdist into ``target/wheels``: ``make wheels``.
+"""Build what is published into ``target/wheels``: ``make wheels``.
+
+These are the wheels of all platforms, the sdist, and the program without Python for Linux.
 
 One machine with Linux builds all of them: zig is the linker of Linux and macOS, and MinGW-w64 that
 of Windows. The wheel of the machine itself is built with a profile (``tools/pgo.py``).
@@ -8,6 +10,7 @@ the GPL.
 """
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
@@ -72,6 +75,12 @@ PLATFORMS = {
     "macos-x86_64": Platform("x86_64-apple-darwin", _MACOS, flags=_FRAMEWORK),
     "windows-x86_64": Platform("x86_64-pc-windows-gnu", _WINDOWS),
 }
+# The program without Python, as one static file.
+PROGRAMS = {
+    "program-x86_64": "x86_64-unknown-linux-musl",
+    "program-aarch64": "aarch64-unknown-linux-musl",
+}
+NAMES = [*PLATFORMS, *PROGRAMS, "sdist"]
 # The ends of the names of wheels.
 _TAGS = {
     "manylinux_2_17_x86_64": "linux-x86_64",
@@ -97,8 +106,11 @@ def missing() -> list[str]:
 
 
 def build(name: str) -> None:
-    """Build the wheel of a platform, or the sdist."""
+    """Build the wheel of a platform, the program of one, or the sdist."""
     of = pgo.compiler()
+    if name in PROGRAMS:
+        build_program(PROGRAMS[name])
+        return
     if name == "sdist":
         words = [sys.executable, "-m", "maturin", "sdist", "--out", str(FOLDER)]
         subprocess.run(words, cwd=ROOT, check=True)
@@ -120,6 +132,20 @@ def build(name: str) -> None:
         stdout=subprocess.DEVNULL,
         env=pgo.environment(flags) | {"VIRTUAL_ENV": sys.prefix},
     )
+
+
+def build_program(target: str) -> None:
+    """Build the program without Python for a target."""
+    words = ["rustup", "target", "add", target]
+    subprocess.run(words, check=True, stderr=subprocess.DEVNULL)
+    words = ["cargo-zigbuild", "zigbuild", "--release", "--quiet", "--package", "sojourn-program"]
+    words += ["--target", target]
+    # Where zig and cargo-zigbuild are, which pip has installed.
+    tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    found = os.environ | {"PATH": tools, "RUSTFLAGS": "-Cstrip=symbols"}
+    subprocess.run(words, cwd=ROOT, check=True, env=found)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    shutil.copy(ROOT / "target" / target / "release/sojourn", FOLDER / f"sojourn-{target}")
 
 
 def contents(file: Path) -> Iterator[tuple[str, bytes]]:
@@ -150,6 +176,8 @@ def needed_libraries(library: bytes) -> list[str]:
 
 def faults(file: Path) -> list[str]:
     """Return what is wrong with a finished file."""
+    if file.name in {f"sojourn-{target}" for target in PROGRAMS.values()}:
+        return [f"{file.name}: needs {one}" for one in needed_libraries(file.read_bytes())]
     found = []
     if file.suffix == ".whl" and file.stat().st_size > MOST_BYTES:
         found.append(f"{file.stat().st_size} bytes; expected at most {MOST_BYTES}")
@@ -178,15 +206,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         The exit status: 1 if a file is not as it should be, 3 if a tool is missing.
     """
-    parser = argparse.ArgumentParser(description="Build the wheels of all platforms and the sdist.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join([*PLATFORMS, "sdist"]))
+    parser = argparse.ArgumentParser(description="Build all wheels, the sdist and the program.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
     parser.add_argument(
         "--check", nargs="+", type=Path, metavar="FILE", help="check, build nothing"
     )
     given = parser.parse_args(arguments)
-    names: list[str] = given.names or [*PLATFORMS, "sdist"]
-    if unknown := [name for name in names if name != "sdist" and name not in PLATFORMS]:
-        parser.error(f"no platform {unknown[0]!r}; expected {', '.join([*PLATFORMS, 'sdist'])}")
+    names: list[str] = given.names or NAMES
+    if unknown := [name for name in names if name not in NAMES]:
+        parser.error(f"no platform {unknown[0]!r}; expected {', '.join(NAMES)}")
     if given.check is None:
         if wanted := missing():
             print("make wheels needs: " + "; ".join(wanted), file=sys.stderr)
@@ -194,7 +222,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name in names:
             print(f"building {name}", flush=True)
             build(name)
-    files: list[Path] = given.check or sorted(FOLDER.glob("*.whl")) + sorted(FOLDER.glob("*.gz"))
+    files: list[Path] = given.check or sorted(FOLDER.glob("sojourn-*"))
     wrong = []
     for file in files:
         wrong += faults(file)

@@ -10,7 +10,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Members and what they may depend on, besides libraries from elsewhere.
-const EDGES: [(&str, &[&str]); 21] = [
+const EDGES: [(&str, &[&str]); 23] = [
     ("sojourn-net", &[]),
     ("sojourn-prefetch", &[]),
     ("sojourn-schema", &["sojourn-net"]),
@@ -134,6 +134,18 @@ const EDGES: [(&str, &[&str]); 21] = [
         ],
     ),
     ("sojourn-extension", &["sojourn-py"]),
+    (
+        "sojourn-program",
+        &[
+            "sojourn-net",
+            "sojourn-qdisc",
+            "sojourn-scenario",
+            "sojourn-backend",
+            "sojourn-lab",
+            "sojourn-sim",
+            "sojourn-live",
+        ],
+    ),
     ("ramp", &["sojourn-plugin"]),
 ];
 
