@@ -90,10 +90,7 @@ impl<P: Packet, Q: Qdisc<P>> Htb<P, Q> {
             .map(|(leaf, spec)| spec.build::<P>(link, rng.fork(&format!("leaf/{leaf}"))));
         Self {
             classifier: Classifier::new(params, link),
-            default: params
-                .default
-                .get()
-                .and_then(|name| params.places().get(name).copied()),
+            default: params.default_place(),
             tree: Box::new(tree),
             leaves: Classes::named(places.iter().map(id).collect(), queues.collect()),
             places,
@@ -102,6 +99,14 @@ impl<P: Packet, Q: Qdisc<P>> Htb<P, Q> {
             direct_packets: 0,
             wake: None,
         }
+    }
+
+    /// Gives the same classes other limits and filters; packets, tokens and turns stay.
+    fn change<L: Leaf>(&mut self, params: &HtbParams<L>, link: &LinkFacts) {
+        self.classifier = Classifier::new(params, link);
+        self.default = params.default_place();
+        self.direct_limit = params.direct_qlen as usize;
+        self.tree.change(params);
     }
 
     /// The queue of a leaf.

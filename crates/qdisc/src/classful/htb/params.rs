@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sojourn_net::{Bytes, Comparison, IpVersion, Packet, Rate, Rng};
+use sojourn_net::{Bytes, Comparison, Instant, IpVersion, Packet, Rate, Rng};
 use sojourn_schema::{Entries, Word};
 
 use super::values::{Address, Code, HtbIp, HtbProtocol, LinkLayer, Ports};
+use crate::contract::Observer;
 use crate::parameters::{
     FlowCondition, Footprint, Kind, LINUX, Leaf, LeafList, LinkFacts, Params, Provenance,
-    TcStatistics, parameters,
+    Retention, TcStatistics, parameters,
 };
 use crate::parts::leaf;
 
@@ -179,6 +180,29 @@ impl<L: Leaf> Params for HtbParams<L> {
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> super::Htb<P, L::Queue<P>> {
         super::Htb::new(self, link, &rng)
     }
+
+    fn change_to(&self, next: &Self) -> Result<Retention, String> {
+        let same = |(a, b): (&HtbClass<L>, &HtbClass<L>)| {
+            a.name == b.name && a.parent == b.parent && a.leaf == b.leaf
+        };
+        let (now, then) = (&self.classes.0, &next.classes.0);
+        if now.len() != then.len() || !now.iter().zip(then).all(same) {
+            let why = "classes cannot come, go, move or get other queues during a run; expected the same names, \
+                       parents and queues, in the same order";
+            return Err(why.to_owned());
+        }
+        Ok(Retention::Keeps)
+    }
+
+    fn change<P: Packet>(
+        &self,
+        queue: &mut super::Htb<P, L::Queue<P>>,
+        _now: Instant,
+        link: &LinkFacts,
+        _obs: &mut dyn Observer<P>,
+    ) {
+        queue.change(self, link);
+    }
 }
 
 /// The place of the parent of each class.
@@ -200,6 +224,12 @@ impl<L: Leaf> HtbParams<L> {
         classes
             .map(|(place, class)| (class.name.as_str(), place))
             .collect()
+    }
+
+    /// The place of the class of packets that no filter matches.
+    pub(super) fn default_place(&self) -> Option<usize> {
+        let name = self.default.get()?;
+        self.places().get(name).copied()
     }
 
     /// The parent of each class.

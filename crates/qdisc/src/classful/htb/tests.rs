@@ -22,13 +22,25 @@ fn packet(id: u64, dscp: u8) -> TestPacket {
 /// What left by DSCP in `millis` ms, when each of `dscps` always has packets; timers are followed.
 fn sent(queue: &mut AnyQdisc<TestPacket>, dscps: &[u8], millis: u64) -> Vec<u64> {
     let mut obs = Recorder::default();
-    let mut now = Instant::ZERO;
-    let mut bytes = vec![0; dscps.len()];
     for id in 0..20 {
         for &dscp in dscps {
-            queue.enqueue(now, packet(id, dscp), &mut obs);
+            queue.enqueue(Instant::ZERO, packet(id, dscp), &mut obs);
         }
     }
+    assert_eq!(obs.drops, []);
+    sent_from(queue, dscps, Instant::ZERO, millis)
+}
+
+/// The same from `start` on, of the packets that the queue has.
+fn sent_from(
+    queue: &mut AnyQdisc<TestPacket>,
+    dscps: &[u8],
+    start: Instant,
+    millis: u64,
+) -> Vec<u64> {
+    let mut obs = Recorder::default();
+    let mut now = start;
+    let mut bytes = vec![0; dscps.len()];
     let end = now + Duration::from_millis(millis);
     while now < end {
         while let Some(pkt) = queue.dequeue(now, &mut obs) {
@@ -45,8 +57,13 @@ fn sent(queue: &mut AnyQdisc<TestPacket>, dscps: &[u8], millis: u64) -> Vec<u64>
 
 /// Mbit/s over 2 s.
 fn rates(queue: &mut AnyQdisc<TestPacket>, dscps: &[u8]) -> Vec<f64> {
-    let bytes = sent(queue, dscps, 2_000).into_iter();
-    #[expect(clippy::cast_precision_loss, reason = "small")]
+    in_mbit(sent(queue, dscps, 2_000))
+}
+
+/// Bytes of 2 s in Mbit/s.
+#[expect(clippy::cast_precision_loss, reason = "small")]
+fn in_mbit(bytes: Vec<u64>) -> Vec<f64> {
+    let bytes = bytes.into_iter();
     bytes.map(|bytes| (bytes * 8) as f64 / 2e6).collect()
 }
 
@@ -60,10 +77,53 @@ fn assert_near(got: &[f64], expected: &[f64]) {
 }
 
 fn two(first: &str, second: &str) -> AnyQdisc<TestPacket> {
-    queue(&format!(
-        "htb default be classes (name root rate 10mbit {BURSTS}) (name ef parent root {first} {BURSTS}) \
+    queue(&text_of("10mbit", first, second))
+}
+
+fn text_of(root: &str, first: &str, second: &str) -> String {
+    format!(
+        "htb default be classes (name root rate {root} {BURSTS}) (name ef parent root {first} {BURSTS}) \
          (name be parent root {second} {BURSTS}) filters (to ef dscp EF)"
-    ))
+    )
+}
+
+#[test]
+fn a_change_keeps_packets_and_shares_the_new_rate() {
+    let before = text_of("10mbit", "rate 1mbit ceil 10mbit", "rate 9mbit ceil 10mbit");
+    let mut changing = queue(&before);
+    let all = [46, 0];
+    assert_near(&rates(&mut changing, &all), &[1.0, 9.0]);
+    let waiting = changing.backlog();
+    let after = text_of("4mbit", "rate 3mbit ceil 4mbit", "rate 1mbit ceil 4mbit");
+    let spec: QdiscSpec = before.parse().expect("it was read before");
+    let change = spec.changed_by(&after).expect("the classes are the same");
+    let now = Instant::ZERO + Duration::from_secs(3);
+    let mut obs = Recorder::default();
+    let context = (&LinkFacts::default(), Rng::new(2));
+    changing.apply(now, &change, context, &mut obs);
+    assert_eq!((obs.drops.len(), changing.backlog()), (0, waiting));
+    let shares = in_mbit(sent_from(&mut changing, &all, now, 2_000));
+    assert_near(&shares, &[3.0, 1.0]);
+
+    for (text, what) in [
+        (
+            before
+                .replace("name be", "name bulk")
+                .replace("default be", "default bulk"),
+            "names",
+        ),
+        (
+            before.replace("1600b) (name be", "1600b leaf codel) (name be"),
+            "queues",
+        ),
+        (before.replace("name be parent root", "name be"), "parents"),
+    ] {
+        let error = spec.changed_by(&text).expect_err(what).to_string();
+        assert!(
+            error.contains("classes cannot come, go, move or get other queues"),
+            "{error}"
+        );
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use super::params::{HtbParams, LEVELS, Parents};
+use super::params::{HtbClass, HtbParams, LEVELS, Parents};
 use super::rate::{Pace, bytes_per_sec, depth};
 use crate::parameters::Leaf;
 
@@ -35,12 +35,7 @@ pub(super) struct Node {
     pub(super) level: usize,
     /// The number of its queue; `None`: it has classes below it.
     pub(super) leaf: Option<usize>,
-    pub(super) prio: usize,
-    quantum: i64,
-    rate: Pace,
-    ceil: Pace,
-    buffer: i64,
-    cbuffer: i64,
+    limits: Limits,
     pub(super) tokens: i64,
     pub(super) ctokens: i64,
     /// When the tokens were counted last, in nanoseconds.
@@ -55,6 +50,37 @@ pub(super) struct Node {
     /// The classes below it that borrow from it, by priority; empty in a leaf.
     feeds: Box<[Turns]>,
     pub(super) counts: Counts,
+}
+
+/// What `tc class change` sets.
+#[derive(Clone, Debug)]
+struct Limits {
+    prio: usize,
+    quantum: i64,
+    rate: Pace,
+    ceil: Pace,
+    /// The depths of the buckets, in nanoseconds.
+    buffer: i64,
+    cbuffer: i64,
+}
+
+impl Limits {
+    fn of<L: Leaf>(class: &HtbClass<L>, r2q: u32) -> Self {
+        let ceil = class.ceil.or(class.rate);
+        let [burst, cburst] = class.bursts();
+        let derived = bytes_per_sec(class.rate) / u64::from(r2q.max(1));
+        let quantum = class
+            .quantum
+            .map_or_else(|| derived.clamp(QUANTUM.0, QUANTUM.1), |bytes| bytes.0);
+        Self {
+            prio: usize::from(class.prio).min(PRIORITIES - 1),
+            quantum: i64::try_from(quantum).unwrap_or(i64::MAX),
+            rate: Pace::of(class.rate, class),
+            ceil: Pace::of(ceil, class),
+            buffer: depth(burst, class.rate),
+            cbuffer: depth(cburst, ceil),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -142,25 +168,14 @@ impl Tree {
                 (true, None) => LEVELS - 1,
                 (true, Some(parent)) => nodes[parent].level - 1,
             };
-            let ceil = class.ceil.or(class.rate);
-            let [burst, cburst] = class.bursts();
-            let (buffer, cbuffer) = (depth(burst, class.rate), depth(cburst, ceil));
-            let derived = bytes_per_sec(class.rate) / u64::from(params.r2q.max(1));
-            let quantum = class
-                .quantum
-                .map_or_else(|| derived.clamp(QUANTUM.0, QUANTUM.1), |bytes| bytes.0);
+            let limits = Limits::of(class, params.r2q);
             nodes.push(Node {
                 parent,
                 level,
                 leaf: if is_inner { None } else { leaves.next() },
-                prio: usize::from(class.prio).min(PRIORITIES - 1),
-                quantum: i64::try_from(quantum).unwrap_or(i64::MAX),
-                rate: Pace::of(class.rate, class),
-                ceil: Pace::of(ceil, class),
-                buffer,
-                cbuffer,
-                tokens: buffer,
-                ctokens: cbuffer,
+                tokens: limits.buffer,
+                ctokens: limits.cbuffer,
+                limits,
                 checked: 0,
                 mode: Mode::CanSend,
                 event: None,
@@ -183,12 +198,20 @@ impl Tree {
         }
     }
 
+    /// Gives the same classes the limits of `params`. As in Linux, tokens, modes and turns stay: a class that waits
+    /// does so until the time that its former rate gave, and an active one has its former priority.
+    pub(super) fn change<L: Leaf>(&mut self, params: &HtbParams<L>) {
+        for (node, class) in self.nodes.iter_mut().zip(&params.classes.0) {
+            node.limits = Limits::of(class, params.r2q);
+        }
+    }
+
     /// A leaf has packets.
     #[inline]
     pub(super) fn activate(&mut self, leaf: usize) {
         let node = &mut self.nodes[leaf];
         if node.active == 0 {
-            node.active = 1 << node.prio;
+            node.active = 1 << node.limits.prio;
             self.join(leaf);
         }
     }
@@ -332,13 +355,23 @@ impl Tree {
             let node = &mut self.nodes[class];
             if node.level >= level {
                 node.counts.lends += u64::from(node.level == level);
-                node.tokens = spent(node.tokens, grown, node.buffer, node.rate.nanos(bytes));
+                node.tokens = spent(
+                    node.tokens,
+                    grown,
+                    node.limits.buffer,
+                    node.limits.rate.nanos(bytes),
+                );
             } else {
                 node.counts.borrows += 1;
                 // The time is counted now, so that the tokens grow; they are not capped.
                 node.tokens += grown;
             }
-            node.ctokens = spent(node.ctokens, grown, node.cbuffer, node.ceil.nanos(bytes));
+            node.ctokens = spent(
+                node.ctokens,
+                grown,
+                node.limits.cbuffer,
+                node.limits.ceil.nanos(bytes),
+            );
             node.checked = now;
             node.counts.bytes += bytes;
             node.counts.packets += 1;
@@ -448,7 +481,7 @@ impl Tree {
         let deficit = &mut node.deficit[level];
         *deficit -= i64::try_from(bytes).unwrap_or(i64::MAX);
         if *deficit < 0 {
-            *deficit += node.quantum;
+            *deficit += node.limits.quantum;
             self.end_turn(leaf, level, prio);
         }
     }
