@@ -10,6 +10,7 @@ the GPL.
 """
 
 import argparse
+import importlib.metadata
 import os
 import re
 import shutil
@@ -96,9 +97,10 @@ _TAGS = {
 def missing() -> list[str]:
     """Return what has to be installed first, as commands."""
     found = []
-    for module, package in (("ziglang", "ziglang"), ("cargo_zigbuild", "cargo-zigbuild")):
-        ask = [sys.executable, "-c", f"import {module}"]
-        if subprocess.run(ask, check=False, capture_output=True).returncode:
+    for package in ("ziglang", "cargo-zigbuild"):
+        try:
+            importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
             found.append(f"{sys.executable} -m pip install {package}")
     if shutil.which("x86_64-w64-mingw32-gcc") is None:
         found.append("apt-get install gcc-mingw-w64-x86-64")
