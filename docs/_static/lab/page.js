@@ -182,7 +182,7 @@
     page.panels.show();
     const isAsking = by("events").contains(document.activeElement);
     if (!page.playing || !isAsking) {
-      page.panels.list(by("events"), explain);
+      page.panels.list(by("events"), (arm, number) => explain(arm, number).catch(fail));
     }
     const now = page.series[0].now;
     by("now").textContent = `${(now / 1000).toFixed(now % 100 === 0 ? 1 : 2)} s`;
@@ -349,6 +349,13 @@
     return ["flows.csv", texts[0] + second.join("")];
   }
 
+  function offerText([name, text]) {
+    by("export").hidden = false;
+    by("export").dataset.name = name;
+    by("export-text").value = text;
+    by("export-text").focus();
+  }
+
   async function finish() {
     while (!isFinished()) {
       await advance(durationMs(), FRAME_MS * 4);
@@ -400,13 +407,7 @@
     by("begin").addEventListener("change", () => choose(by("begin").value));
     by("link").addEventListener("click", () => copy(location.href, by("link"), "Copy link"));
     document.querySelectorAll("#lab [data-export]").forEach((button) => {
-      button.addEventListener("click", async () => {
-        const [name, text] = await exported(button.dataset.export);
-        by("export").hidden = false;
-        by("export").dataset.name = name;
-        by("export-text").value = text;
-        by("export-text").focus();
-      });
+      button.addEventListener("click", () => exported(button.dataset.export).then(offerText).catch(fail));
     });
     by("copy").addEventListener("click", () => copy(by("export-text").value, by("copy"), "Copy"));
     by("save").addEventListener("click", () => lab.share.save(by("export").dataset.name, by("export-text").value));
