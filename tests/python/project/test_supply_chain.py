@@ -341,6 +341,7 @@ def test_unsafe_code_is_only_where_the_policy_says() -> None:
     assert found == {
         "crates/live/src/sys.rs",
         "crates/live/src/sys/packets.rs",
+        "crates/path-c/src/abi.rs",
         "crates/path-c/src/functions.rs",
         "crates/plugin/src/abi.rs",
         "crates/plugin/src/guest.rs",

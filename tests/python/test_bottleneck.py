@@ -9,7 +9,7 @@ import pytest
 import sojourn as sj
 from sojourn.bottleneck import Delivery, PathEvent
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 #: The loop of examples/path, and what it prints in every language.
 EXAMPLE = "rate 10mbit delay 10ms jitter 2ms loss 1% drop 3,4,5 qdisc fq_codel"
 
