@@ -104,7 +104,8 @@ def scenario(
     notes = list(found.notes)
     for direction, shaper in found.shapers.items():
         empty = empty_classes(shaper.queue, groups, direction)
-        faster = [] if line is None else _faster(direction, shaper, line)
+        # A controller finds the rate of the line.
+        faster = [] if line is None or found.reflectors else _faster(direction, shaper, line)
         notes += [f"{found.source.place}: {shaper.device}: {text}" for text in (*empty, *faster)]
     lines = [
         f"# {found.title}." + ("" if traffic else " Replace the traffic by yours."),
@@ -198,14 +199,17 @@ def _rate(shaper: Shaper, port: str) -> int:
 
 
 def _faster(direction: Direction, shaper: Shaper, line: Line) -> Iterator[str]:
-    """Say that packets wait in the line because the shaper is faster."""
-    rates = _rate(shaper, _port(line)), line.links[direction].bits_per_s
-    if rates[0] > rates[1]:
-        own, of_line = (f"{rate / 1e6:.4g} Mbit/s" for rate in rates)
-        yield (
-            f"sends at {own}, faster than the line behind it with {of_line}, so packets wait in "
-            f"links.line_{direction}, not here; expected a lower rate"
-        )
+    """Say that packets wait in the line because the shaper is faster, or there is none."""
+    port = _port(line)
+    rates = _rate(shaper, port), line.links[direction].bits_per_s
+    if rates[0] <= rates[1]:
+        return
+    own, of_line = (f"{rate / 1e6:.4g} Mbit/s" for rate in rates)
+    wait = f"the line behind it has {of_line}, so packets wait in links.line_{direction}"
+    if rates[0] < _core.parse_rate_bits_per_s(port):
+        yield f"shapes at {own}, but {wait}; lower the rate to see the effect of this queue"
+    else:
+        yield f"has no rate below that of the port, and {wait}, not in this queue"
 
 
 def _port(line: Line | None) -> str:

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from sojourn import _core
 from sojourn.document import check
-from sojourn.exchange.configuration import Configuration, Shaper, Source
+from sojourn.exchange.configuration import DIRECTIONS, Configuration, Shaper, Source
 from sojourn.exchange.tc_commands import commands, joined
 from sojourn.scenario.link import ETHERNET_HEADER
 from sojourn.traffic.block import Direction
@@ -69,6 +69,16 @@ _WITH_LEAVES = ("prio", "red")
 # Queues whose parameters tc sends as one structure: a change sets all of them.
 _CHANGED_WHOLE = frozenset({"choke", "prio", "red", "sfb", "tbf"})
 _FULL_PORT, _TOS_BITS = 0xFFFF, 0xFC
+_FULL_BYTE = 0xFF
+# The clock of a kernel with timers of high resolution, by which tc derives bursts.
+_TICKS_PER_S = 1_000_000_000
+# Devices by the side of a router on which they usually are.
+_OF_LAN, _OF_WAN = re.compile(r"br|lan|wl|ap\d|phy"), re.compile(r"wan|ppp|wwan|pppoe")
+_ECN = ("Not-ECT", "ECT(1)", "ECT(0)", "CE")
+# Filters at the ingress that match all packets.
+_ALL_PACKETS = re.compile(
+    r"\bmatchall\b|\bmatch u32 (?:0x)?0+ (?:0x)?0+\b|\bmatch ip (?:src|dst) 0\.0\.0\.0/0"
+)
 
 
 def _of_both_versions(filters: list[dict[str, str]]) -> list[dict[str, str]]:
@@ -100,6 +110,15 @@ class _Class:
     leaf: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Filter:
+    preference: int
+    order: int
+    # Preference, protocol, kind and handle; None: the kernel chooses one of them.
+    identity: tuple[int, str, str, str] | None
+    conditions: dict[str, str]
+
+
 @dataclass(slots=True)
 class _Device:
     """What the commands made at a device."""
@@ -110,13 +129,15 @@ class _Device:
     options: dict[str, str] = field(default_factory=dict)
     link_layer: dict[str, str] = field(default_factory=dict)
     classes: dict[str, _Class] = field(default_factory=dict)
-    # Preference, order, conditions.
-    filters: list[tuple[int, int, dict[str, str]]] = field(default_factory=list)
+    filters: list[_Filter] = field(default_factory=list)
     # The last line that has a filter to a class.
     lines: dict[str, int] = field(default_factory=dict)
     # Rate and bucket of the link, of tbf; and the queues inside a root that is no tree, by number.
     link: dict[str, str] = field(default_factory=dict)
     leaves: dict[int, str] = field(default_factory=dict)
+    # What arrives: the lines that say so, and the devices to which all packets are redirected.
+    arriving: list[tuple[int, str]] = field(default_factory=list)
+    redirects: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +160,7 @@ def of_text(text: str, place: str) -> TcScript:
     reader = _Reader(place)
     for number, words in commands(text, place):
         reader.take(number, words)
+    reader.note_arriving()
     marking = [f"{n}" for n, line in joined(text) if _MARKING.match(line)]
     if marking:
         lines = "line" if len(marking) == 1 else "lines"
@@ -207,11 +229,11 @@ class _Reader:
         if what in {"qdisc", "class"}:
             self._leave_out_estimator(rest)
         if what == "qdisc":
-            self._qdisc(device, rest, is_change=action == "change")
+            self._qdisc(device, rest, action)
         elif what == "class":
-            self._class(device, rest)
+            self._class(device, rest, action)
         else:
-            self._filter(device, rest)
+            self._filter(device, rest, action)
 
     def _leave_out_estimator(self, words: list[str]) -> None:
         """Remove a rate estimator: it counts, and does not queue."""
@@ -248,7 +270,7 @@ class _Reader:
             return
         if any(one.parent == own for one in device.classes.values()):
             self.refuse(f"class {own} has classes below it; delete them first")
-        if any(conditions["to"] == own for *_, conditions in device.filters):
+        if any(one.conditions["to"] == own for one in device.filters):
             self.refuse(f"filters lead to class {own}; delete them first")
         del device.classes[own]
 
@@ -264,7 +286,7 @@ class _Reader:
             self.note("single filters are not deleted; all of a preference are")
             return
         number = None if preference is None else self._number(preference)
-        device.filters[:] = [one for one in device.filters if number not in {None, one[0]}]
+        device.filters[:] = [one for one in device.filters if number not in {None, one.preference}]
 
     def _clear(self, device: _Device) -> None:
         for one in (device.classes, device.filters, device.link, device.leaves, device.link_layer):
@@ -287,33 +309,44 @@ class _Reader:
         del words[at : at + 2]
         return value
 
-    def _qdisc(self, device: _Device, words: list[str], *, is_change: bool) -> None:
+    def _refuse_second(self, what: str, action: str, *, is_there: bool) -> None:
+        """Refuse to add what is there, and to change what is not, as Linux does."""
+        if action == "add" and is_there:
+            self.refuse(f"add: {what} is there already; expected replace, or del before it")
+        if action == "change" and not is_there:
+            self.refuse(f"change: {what} is not there; expected add or replace")
+
+    def _qdisc(self, device: _Device, words: list[str], action: str) -> None:
         # Behind root or parent, ingress is a word of cake.
         if {"ingress", "clsact"} & set(words) and not {"root", "parent"} & set(words):
-            self.note("ingress: shape the device that it redirects to")
+            if "ingress" in words:
+                device.arriving.append((self.line, "ingress"))
             return
+        is_change = action == "change"
         handle = self._optional(words, "handle")
         if "root" in words:
             words.remove("root")
+            self._refuse_second("a queue at the root", action, is_there=device.handle != "")
             self._root(device, handle, words, is_change=is_change)
             return
         parent = self._handle(self._value(words, "parent"))
         major, _, minor = parent.partition(":")
         if f"{major}:" == device.handle and (device.link or device.queue.startswith(_WITH_LEAVES)):
             band = int(minor or "1", 16)
+            self._refuse_second(f"a queue at {parent}", action, is_there=band in device.leaves)
             before = device.leaves.get(band, "") if is_change else ""
             device.leaves[band] = self._queue(words, before)
             return
         if parent not in device.classes:
             self.refuse(f"parent {parent} is not a class before it")
         leaf = device.classes[parent]
+        self._refuse_second(f"a queue at {parent}", action, is_there=leaf.leaf != "")
         leaf.leaf = self._queue(words, leaf.leaf if is_change else "")
 
     def _root(
         self, device: _Device, handle: str | None, words: list[str], *, is_change: bool
     ) -> None:
         """Set or change the queue at the root of a device."""
-        is_change = is_change and device.handle != ""
         if not is_change:
             self._clear(device)
         self._stab(device, words)
@@ -472,7 +505,7 @@ class _Reader:
         number = self._hexadecimal(minor or "0")
         return f"{self._hexadecimal(major):x}:" + (f"{number:x}" if number else "")
 
-    def _class(self, device: _Device, words: list[str]) -> None:
+    def _class(self, device: _Device, words: list[str], action: str) -> None:
         own = self._handle(self._value(words, "classid"))
         if "root" in words:
             words.remove("root")
@@ -484,7 +517,9 @@ class _Reader:
             self.refuse(f"classes of {kind or 'no kind'} are not read; expected htb")
         if parent != device.handle and parent not in device.classes:
             self.refuse(f"parent {parent} is not a class before it")
+        self._refuse_second(f"class {own}", action, is_there=own in device.classes)
         self._check_loop(device, own, parent)
+        mtu = ""
         found: dict[str, str] = dict(device.link_layer)
         while options:
             key, *options = options
@@ -492,6 +527,7 @@ class _Reader:
                 self.refuse(f"{key} needs a value")
             value, *options = options
             if key == "mtu":
+                mtu = value
                 continue
             if key not in _OF_CLASS:
                 self.refuse(
@@ -500,8 +536,19 @@ class _Reader:
             found[_OF_CLASS[key]] = self._of_class(_OF_CLASS[key], value)
         if "rate" not in found:
             self.refuse(f"class {own} has no rate")
+        if mtu:
+            self._default_bursts(found, mtu)
         leaf = device.classes[own].leaf if own in device.classes else ""
         device.classes[own] = _Class("" if parent == device.handle else parent, found, own, leaf)
+
+    def _default_bursts(self, found: dict[str, str], mtu: str) -> None:
+        """Set the bursts that a class does not name: its MTU, and a tick at its rate."""
+        if re.fullmatch(r"[0-9]+", mtu) is None:
+            self.refuse(f'mtu "{mtu}" is not a whole number')
+        for rate, burst in (("rate", "burst"), ("ceil", "cburst")):
+            if burst not in found:
+                bits_per_s = _core.parse_rate_bits_per_s(found.get(rate, found["rate"]))
+                found[burst] = f"{int(mtu) + bits_per_s // (8 * _TICKS_PER_S)}b"
 
     def _check_loop(self, device: _Device, own: str, parent: str) -> None:
         """Refuse a class below itself."""
@@ -521,25 +568,46 @@ class _Reader:
             return value.partition("/")[0]
         return self._link_layer(value) if key == "linklayer" else value
 
-    def _filter(self, device: _Device, words: list[str]) -> None:
+    def _filter(self, device: _Device, words: list[str], action: str) -> None:
         if {"ingress", "egress"} & set(words[:1]):
-            self.note("filters at the ingress are not read")
+            self._at_ingress(device, words)
             return
         parent = self._optional(words, "parent")
         if "root" in words:
             words.remove("root")
         elif parent is not None and self._handle(parent).rstrip("0") != device.handle.rstrip("0"):
             if parent in {"ffff:", "ffff:fff2", "ffff:fff3"}:
-                self.note("filters at the ingress are not read")
+                self._at_ingress(device, words)
                 return
             self.refuse(f"filters of {parent} are not read; expected those of {device.handle}")
         protocol = self._optional(words, "protocol") or "all"
         if protocol not in _VERSIONS:
             self.note(f"filters of protocol {protocol} are not read")
             return
-        self._classify(device, protocol, words)
+        self._classify(device, protocol, words, action)
 
-    def _classify(self, device: _Device, protocol: str, words: list[str]) -> None:
+    def _at_ingress(self, device: _Device, words: list[str]) -> None:
+        """Keep where a filter redirects all packets that arrive."""
+        redirected = "redirect" in words and self._optional(words, "dev")
+        if redirected and _ALL_PACKETS.search(" ".join(words)):
+            device.redirects.append(redirected)
+        else:
+            device.arriving.append((self.line, "filters at the ingress"))
+
+    def note_arriving(self) -> None:
+        """Note what a script does with arriving packets, unless all reach a queue that it makes."""
+        for device in self.devices.values():
+            reached = any(self.devices.get(to, _Device()).handle for to in device.redirects)
+            for self.line, what in device.arriving:
+                if what != "ingress":
+                    self.note(f"{what} are not read")
+                elif not reached:
+                    self.note(
+                        "ingress: not modelled; a queue at a device to which it redirects all "
+                        "packets is"
+                    )
+
+    def _classify(self, device: _Device, protocol: str, words: list[str], action: str) -> None:
         """Add a filter to a tree."""
         preference = self._optional(words, "prio") or self._optional(words, "pref") or "0"
         mark = self._optional(words, "handle")
@@ -572,7 +640,15 @@ class _Reader:
         order = len(device.filters)
         # The kernel counts filters without a preference downwards from 0xC000: the last is first.
         number = self._number(preference) or 0xC000 - order
-        device.filters.append((number, order, conditions))
+        identity = None
+        if mark is not None and self._number(preference):
+            identity = (number, protocol, kind, mark)
+            before = [one for one in device.filters if one.identity == identity]
+            self._refuse_second(f"a filter with handle {mark}", action, is_there=bool(before))
+            for one in before:
+                device.filters.remove(one)
+                order = one.order
+        device.filters.append(_Filter(number, order, identity, conditions))
         device.lines[conditions["to"]] = self.line
 
     def _nothing(self, words: list[str]) -> dict[str, str]:
@@ -596,7 +672,7 @@ class _Reader:
                 self.refuse(f'filter u32: "{key}" is not read; expected match')
             what, field_, *words = [*words, "", ""]
             words = [word for word in words if word]
-            if what == "u32" and [field_, *words[:1]] in (["0", "0"], ["0x0", "0x0"]):
+            if what == "u32" and words and self._hexadecimal(words[0]) == 0:
                 words = words[3:] if words[1:2] == ["at"] else words[1:]
                 continue
             if what not in {"ip", "ip6"}:
@@ -604,13 +680,22 @@ class _Reader:
                 self.refuse(f'filter u32: "match {what} {field_}" is not read; {expected}')
             if field_ in {"src", "dst"}:
                 address, *words = words or [""]
-                found[{"src": "source", "dst": "destination"}[field_]] = address
+                self._add(found, {{"src": "source", "dst": "destination"}[field_]: address})
                 continue
             if len(words) < 2:  # noqa: PLR2004 - a value and a mask
                 self.refuse(f"filter u32: match ip {field_} needs a value and a mask")
             value, mask, *words = words
-            found |= self._ip_field(field_, value, self._number(mask))
+            # Masks are hexadecimal, with or without 0x.
+            self._add(found, self._ip_field(field_, value, self._hexadecimal(mask)))
         return found
+
+    def _add(self, found: dict[str, str], more: dict[str, str]) -> None:
+        """Add conditions to those of a filter; refuse a second one of the same field."""
+        for key, value in more.items():
+            if found.setdefault(key, value) != value:
+                self.refuse(
+                    f"filter: {key} is {found[key]} and {value}; expected one condition for a field"
+                )
 
     def _number(self, text: str) -> int:
         try:
@@ -641,7 +726,8 @@ class _Reader:
         if mask & ~_TOS_BITS:
             self.note(
                 f"a filter with the mask {mask:#x} of the TOS byte is read as one of the DSCP "
-                f"{tos >> 2}: in Linux, it also compares the ECN field"
+                f"{tos >> 2}: in Linux, it also compares the ECN field, here with "
+                f"{_ECN[tos & ~_TOS_BITS]}"
             )
         return {"dscp": f"{tos >> 2}"}
 
@@ -650,6 +736,14 @@ class _Reader:
         if name is None:
             self.refuse(f"filter: protocol {value} is not read; expected icmp, tcp or udp")
         return {"protocol": name}
+
+    def _byte(self, text: str) -> int:
+        """Read a byte as flower does: as a decimal number and, if it is none, as hexadecimal."""
+        is_decimal = re.fullmatch(r"[0-9]+", text) is not None and int(text) <= _FULL_BYTE
+        value = int(text) if is_decimal else self._hexadecimal(text)
+        if not 0 <= value <= _FULL_BYTE:
+            self.refuse(f'filter flower: "{text}" is not a byte; expected 0 to 255 or 0x0 to 0xff')
+        return value
 
     def _flower(self, words: list[str]) -> dict[str, str]:
         keys = {
@@ -665,16 +759,17 @@ class _Reader:
                 continue
             value, *words = words or [""]
             if key in keys:
-                found[keys[key]] = value
+                self._add(found, {keys[key]: value})
             elif key == "ip_proto":
-                found |= self._protocol(value)
+                self._add(found, self._protocol(value))
             elif key == "ip_tos":
-                number, _, mask = value.partition("/")
-                if self._hexadecimal(mask or "fc") & _TOS_BITS != _TOS_BITS:
+                number, slash, mask_text = value.partition("/")
+                mask = self._byte(mask_text) if slash else _FULL_BYTE
+                if mask & _TOS_BITS != _TOS_BITS:
                     self.refuse(
                         f"filter flower: ip_tos {value} is not read; expected a mask with 0xfc"
                     )
-                found |= self._dscp(self._hexadecimal(number), self._hexadecimal(mask or "fc"))
+                self._add(found, self._dscp(self._byte(number), mask))
             else:
                 self.refuse(
                     f'filter flower: "{key}" is not read; expected one of '
@@ -700,12 +795,13 @@ class _Reader:
             )
         table |= device.options
         table["classes"] = classes
-        filters = [conditions for *_, conditions in sorted(device.filters, key=lambda one: one[:2])]
+        ordered = sorted(device.filters, key=lambda one: (one.preference, one.order))
+        filters = [one.conditions for one in ordered]
         if filters:
             table["filters"] = _of_both_versions(filters)
         leaves = [own for own in device.classes if own not in parents]
-        for _, _, conditions in device.filters:
-            if leaves and (to := conditions["to"]) not in leaves:
+        for one in device.filters:
+            if leaves and (to := one.conditions["to"]) not in leaves:
                 self.line = device.lines[to]
                 known = f"expected a leaf class such as {leaves[0]}"
                 self.refuse(f"{name}: filter to {to}, which is not a leaf class; {known}")
@@ -752,7 +848,7 @@ def _entry(own: str, one: _Class) -> dict[str, str]:
 
 def configuration(script: TcScript, source: Source) -> Configuration:
     """Return the queues of a script by direction."""
-    devices = _directions(script.queues)
+    devices, notes = _directions(script.queues, source.place)
     shapers = {}
     for direction, device in devices.items():
         queue = dict(script.queues[device])
@@ -762,19 +858,57 @@ def configuration(script: TcScript, source: Source) -> Configuration:
         title=f"The queues of {source.name}",
         source=source,
         shapers=shapers,
-        notes=script.notes,
-        marks=_marks(script.queues.values()),
+        notes=(*script.notes, *notes),
+        marks=_marks(script.queues[device] for device in devices.values()),
     )
 
 
-def _directions(queues: Mapping[str, Any]) -> dict[Direction, str]:
-    """Return the device of each direction: an ifb shapes what comes down."""
+def _directions(
+    queues: Mapping[str, Any], place: str
+) -> tuple[dict[Direction, str], Sequence[str]]:
+    """Return the device of each direction, and notes: an ifb shapes what comes down.
+
+    Without an ifb, the device on the side of the LAN does.
+    """
     down = [name for name in queues if name.startswith("ifb")]
     up = [name for name in queues if name not in down]
-    if len(up) > 1 and not down:
-        up, down = up[:1], up[1:]
-    found: dict[Direction, list[str]] = {"up": up, "down": down} if up else {"up": down}
-    return {direction: names[0] for direction, names in found.items() if names}
+    notes: list[str] = []
+    kept: list[str] = []
+    for names, most in ((up, 1 if down else len(DIRECTIONS)), (down, 1)):
+        shaped = [name for name in names if _shapes(queues[name])]
+        left = names if len(names) <= most else shaped
+        if len(left) > most or (names and not left):
+            message = (
+                f"{place}: {', '.join(names)} have queues for one direction; expected one device "
+                "with a rate per direction: leave the others out of the script"
+            )
+            raise _core.ScenarioError(message)
+        notes += [
+            f"{place}: the queue of {name}, which has no rate, is left out: {', '.join(left)} has "
+            "one"
+            for name in names
+            if name not in left
+        ]
+        kept += left
+    if len(kept) == len(DIRECTIONS) and not down:
+        # Packets leave to the LAN when they come down.
+        first, second = kept
+        is_swapped = bool(_OF_LAN.match(first)) > bool(_OF_LAN.match(second)) or bool(
+            _OF_WAN.match(second)
+        ) > bool(_OF_WAN.match(first))
+        up_first = [second, first] if is_swapped else kept
+        notes.append(
+            f"{place}: {up_first[0]} is read as links.up, and {up_first[1]} as links.down; swap "
+            "them in the scenario if the LAN is behind the other one"
+        )
+        kept = up_first
+    # The only device is the one at which packets wait.
+    return dict(zip(DIRECTIONS, kept, strict=False)), notes
+
+
+def _shapes(queue: Mapping[str, Any]) -> bool:
+    """Whether a queue has a rate: a tree, the bucket of tbf, or cake with a bandwidth."""
+    return "text" not in queue or "link" in queue or " bandwidth " in f"{queue['text']} "
 
 
 def _marks(queues: Iterable[dict[str, Any]]) -> list[str]:

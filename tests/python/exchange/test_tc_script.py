@@ -8,6 +8,7 @@ import pytest
 import sojourn as sj
 from sojourn import _core
 from sojourn.exchange import tc_script
+from sojourn.exchange.configuration import Source
 from support.refusals import refused
 from support.shell import Command
 
@@ -318,7 +319,7 @@ def test_a_change_that_linux_refuses_is_refused(first: str, change: str, why: st
             "filters of 1:2 are not",
         ),
         (
-            "tc qdisc add dev e root handle 1: prio\ntc qdisc add dev e parent 1:2 tbf rate 20kbit",
+            "tc qdisc replace dev e root handle 1: prio\ntc qdisc add dev e parent 1:2 tbf rate 20kbit",
             "tbf inside another queue is not modelled; expected tbf only at the root",
         ),
         (
@@ -394,11 +395,158 @@ def test_marks_and_dscps_of_a_firewall_give_one_note() -> None:
         "$IPT -A x -j DSCP --set-dscp 46\nnft add rule t c udp dport 53 meta mark set 1\n"
         "iptables -A INPUT -j DROP\n"
     )
-    (note,) = tc_script.of_text(f"tc qdisc add dev e root htb default 1\n{rules}" + TREE, "x").notes
+    (note,) = tc_script.of_text(f"tc qdisc show\n{rules}" + TREE, "x").notes
     assert note == (
         "x: lines 3, 5, 6: marks and DSCPs that iptables and nft set are not read, although "
         "filters may use them; give traffic this dscp, or the name mark_n"
     )
+
+
+@pytest.mark.parametrize(
+    ("tos", "dscp", "note"),
+    [
+        ("184/0xfc", "46", ""),
+        ("184/252", "46", ""),
+        ("b8/fc", "46", ""),
+        ("46", "11", "the mask 0xff of the TOS byte is read as one of the DSCP 11: in Linux, it "),
+        ("46", "11", "also compares the ECN field, here with ECT(0)"),
+        ("0xb8", "46", "also compares the ECN field, here with Not-ECT"),
+    ],
+)
+def test_flower_reads_a_byte_as_decimal_before_hexadecimal(tos: str, dscp: str, note: str) -> None:
+    line = f"tc filter add dev e parent 1: protocol ip prio 1 flower ip_tos {tos} classid 1:10\n"
+    read = tc_script.of_text(TREE + line, "x")
+    assert read.queues["e"]["filters"] == [{"to": "1:10", "dscp": dscp, "ip": "4"}]
+    assert len(read.notes) == bool(note)
+    assert note in " ".join(read.notes)
+
+
+@pytest.mark.parametrize("mask", ["ffff", "0xffff", "FFFF"])
+def test_masks_of_u32_are_hexadecimal(mask: str) -> None:
+    line = f"tc filter add dev e parent 1: protocol ip u32 match ip dport 80 {mask} flowid 1:10\n"
+    assert tree(TREE + line)["filters"] == [{"to": "1:10", "destination_port": "80", "ip": "4"}]
+
+
+def test_the_mtu_of_a_class_is_its_default_burst() -> None:
+    head = "tc qdisc add dev e root handle 1: htb default 2\n"
+    line = "tc class add dev e parent 1: classid 1:2 htb rate 512kbit {}mtu 9000\n"
+    of_tc = {"name": "1:2", "rate": "512kbit", "burst": "9000b", "cburst": "9000b"}
+    assert tree(head + line.format(""))["classes"] == [of_tc]
+    assert tree(head + line.format("burst 15k "))["classes"] == [of_tc | {"burst": "15k"}]
+    with pytest.raises(sj.ScenarioError, match='line 2: mtu "9k" is not a whole number'):
+        tree(head + "tc class add dev e parent 1: classid 1:2 htb rate 1mbit mtu 9k")
+
+
+def test_a_replaced_filter_of_a_handle_is_there_once() -> None:
+    replaced = "".join(
+        f"tc filter replace dev e parent 1: protocol ip prio 1 handle 800::1 u32 match ip dport {port} "
+        "0xffff flowid 1:10\n"
+        for port in (80, 443)
+    )
+    filters = tree(TREE + replaced)["filters"]
+    assert filters == [{"to": "1:10", "destination_port": "443", "ip": "4"}]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("tc qdisc add dev e root cake", "add: a queue at the root is there already; expected"),
+        (
+            "tc class add dev e parent 1:2 classid 1:10 htb rate 2mbit",
+            "add: class 1:10 is there already; expected replace, or del before it",
+        ),
+        (
+            "tc class change dev e parent 1:2 classid 1:11 htb rate 2mbit",
+            "change: class 1:11 is not there; expected add or replace",
+        ),
+        ("tc qdisc change dev f root fq_codel", "change: a queue at the root is not there"),
+        ("tc qdisc change dev e parent 1:10 fq_codel", "change: a queue at 1:10 is not there"),
+        (
+            "tc filter add dev e parent 1: prio 1 handle 1 fw classid 1:10\n" * 2,
+            "add: a filter with handle 1 is there already",
+        ),
+        (
+            "tc filter add dev e parent 1: u32 match ip src 10.0.0.1 match ip src 10.0.0.2 flowid 1:2",
+            "filter: source is 10.0.0.1 and 10.0.0.2; expected one condition for a field",
+        ),
+    ],
+)
+def test_what_linux_refuses_the_second_time_is_refused(line: str, why: str) -> None:
+    with pytest.raises(sj.ScenarioError) as error:
+        tc_script.of_text(f"{TREE}{line}\n", "x")
+    assert why in f"{error.value}"
+
+
+def test_what_arrives_gives_a_note_unless_all_of_it_reaches_a_queue() -> None:
+    head = "tc qdisc add dev e root cake bandwidth 1mbit\ntc qdisc add dev e handle ffff: ingress\n"
+    redirect = (
+        "tc filter add dev e parent ffff: protocol ip prio 1 u32 match {} flowid 1:1 action mirred "
+        "egress redirect dev ifb0\n"
+    )
+    queue = "tc qdisc add dev ifb0 root cake bandwidth 5mbit\n"
+
+    def notes(*lines: str) -> tuple[str, ...]:
+        return tc_script.of_text(head + "".join(lines), "x").notes
+
+    assert notes(redirect.format("u32 0 0"), queue) == ()
+    assert notes(redirect.format("ip src 0.0.0.0/0"), queue) == ()
+    ingress = (
+        "x: line 2: ingress: not modelled; a queue at a device to which it redirects all packets is"
+    )
+    assert notes() == (ingress,)
+    assert notes(redirect.format("u32 0 0")) == (ingress,)
+    some = "x: line 3: filters at the ingress are not read"
+    assert notes(redirect.format("ip dport 80 0xffff"), queue) == (ingress, some)
+
+
+@pytest.mark.parametrize(
+    ("devices", "found", "note"),
+    [
+        (("eth0 cake bandwidth 1mbit", "ifb0 cake bandwidth 2mbit"), ["eth0", "ifb0"], None),
+        (
+            ("ifb0 cake bandwidth 2mbit", "wlan0 fq_codel", "eth0 cake bandwidth 1mbit"),
+            ["eth0", "ifb0"],
+            "x: the queue of wlan0, which has no rate, is left out: eth0 has one",
+        ),
+        (
+            ("br-lan cake bandwidth 5mbit", "wan cake bandwidth 1mbit"),
+            ["wan", "br-lan"],
+            (
+                "x: wan is read as links.up, and br-lan as links.down; swap them in the scenario if "
+                "the LAN is behind the other one"
+            ),
+        ),
+        (
+            ("eth0 cake bandwidth 5mbit", "eth1 cake bandwidth 1mbit"),
+            ["eth0", "eth1"],
+            (
+                "x: eth0 is read as links.up, and eth1 as links.down; swap them in the scenario if "
+                "the LAN is behind the other one"
+            ),
+        ),
+    ],
+)
+def test_each_device_has_a_direction_or_a_note(
+    devices: tuple[str, ...], found: list[str], note: str | None
+) -> None:
+    text = "".join(f"tc qdisc add dev {one.replace(' ', ' root ', 1)}\n" for one in devices)
+    read = tc_script.configuration(tc_script.of_text(text, "x"), Source(text, "x", "x"))
+    shapers = {direction: shaper.device for direction, shaper in read.shapers.items()}
+    assert shapers == dict(zip(("up", "down"), found, strict=True))
+    assert read.notes == (() if note is None else (note,))
+
+
+@pytest.mark.parametrize(
+    "devices",
+    [
+        ("lan1 tbf rate 5mbit burst 5k limit 9k", "wan cake bandwidth 1mbit", "ifb0 cake"),
+        ("a fq_codel", "b fq_codel", "ifb0 cake"),
+    ],
+)
+def test_several_devices_for_one_direction_are_refused(devices: tuple[str, ...]) -> None:
+    text = "".join(f"tc qdisc add dev {one.replace(' ', ' root ', 1)}\n" for one in devices)
+    with pytest.raises(sj.ScenarioError, match="have queues for one direction; expected one"):
+        tc_script.configuration(tc_script.of_text(text, "x"), Source(text, "x", "x"))
 
 
 def test_a_class_that_no_traffic_reaches_is_named(tmp_path: Path, sojourn: Command) -> None:
