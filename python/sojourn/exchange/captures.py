@@ -416,6 +416,22 @@ def _endless(delivered: pl.DataFrame, begin: float, end: float) -> pl.DataFrame:
     )
 
 
+def _arriving(capture: Capture, begin: float) -> pl.DataFrame:
+    """Return the packets as they reach the receiver, as far as the capture shows.
+
+    At queues, this is where they leave the last one, with its marks: the one that packets of the
+    flow left latest first.
+    """
+    since = capture.packets.filter(pl.col("at_s") >= begin)
+    if not _is_queue(capture):
+        return since.filter(_passing())
+    left = since.filter(pl.col("point") == LEAVING)
+    last = left.group_by("connection", "direction").agg(
+        link=pl.col("link").unique(maintain_order=True).last()
+    )
+    return left.join(last, on=["connection", "direction", "link"], how="semi")
+
+
 def _flows(
     capture: Capture, delivered: pl.DataFrame, endless: pl.DataFrame, end: float, begin: float
 ) -> pl.DataFrame:
@@ -429,8 +445,8 @@ def _flows(
         sent_bytes=pl.col("bytes").cast(pl.Int64).sum(),
         retransmits=(_is(RETRANSMISSION) & ~_is(SYN)).sum(),
         syn_retransmits=(_is(RETRANSMISSION) & _is(SYN)).sum(),
-        ce_packets=(pl.col("ecn") == CE).sum(),
     )
+    marked = _arriving(capture, begin).group_by(keys).agg(ce_packets=(pl.col("ecn") == CE).sum())
     rtt = pl.col("rtt") / 1e6
     samples = since.filter(pl.col("rtt") >= 0).with_columns(direction=1 - pl.col("direction"))
     rtts = samples.group_by(keys).agg(
@@ -449,7 +465,7 @@ def _flows(
         whole=pl.col("delivered").sum(), completed_s=pl.col("at_s").max()
     )
     found = capture.flows
-    for part in (sent, rtts, smoothed, data, whole, endless):
+    for part in (sent, marked, rtts, smoothed, data, whole, endless):
         found = found.join(part, on=keys, how="left", maintain_order="left")
     is_ping = pl.col("protocol") == "ping"
     is_tcp = pl.col("protocol") == "tcp"

@@ -39,6 +39,8 @@ DELTAS = {"relative_to_previous_event", "delta"}
 SENT, RECEIVED, LOST = "packet_sent", "packet_received", "packet_lost"
 METRICS = {"recovery_metrics_updated", "metrics_updated"}
 SCENARIO = "simulation:scenario"
+# Spaces of packet numbers, by the type of a packet (RFC 9000, section 12.3); others share one.
+SPACES = ("initial", "handshake")
 # Of the connections that Sojourn exports.
 KINDS = ("tcp", "quic")
 PARAMETERS = {"recovery_parameters_set", "parameters_set"}
@@ -46,7 +48,7 @@ FLOWS = {
     **dict.fromkeys(("flow", "group", "kind", "direction"), pl.String),
     **dict.fromkeys(("started_s", "srtt_ms_mean"), pl.Float64),
     **dict.fromkeys(("ack_rtt_ms_mean", "ack_rtt_ms_p95", "ack_rtt_ms_max"), pl.Float64),
-    **dict.fromkeys(("delivered_bytes", "sent_packets", "retransmits"), pl.Int64),
+    **dict.fromkeys(("delivered_bytes", "sent_packets", "retransmits", "ce_packets"), pl.Int64),
 }
 SERIES = {
     **dict.fromkeys(("flow", "group"), pl.String),
@@ -92,11 +94,7 @@ def measured(path: str | Path, arm: str | None = None) -> Measurement:
         },
         series=series.rename({"t_s": "time_s"}),
         goodput=samples,
-        notes=[
-            f'"{way.flow}": the log has no frames with data, so the goodput is unknown'
-            for way in ways
-            if not way.delivered
-        ],
+        notes=[note for log in logs for note in log.notes()],
     )
 
 
@@ -110,7 +108,8 @@ class Way:
     sent: list[float] = field(default_factory=list)
     delivered: list[tuple[float, int]] = field(default_factory=list)
     lost: list[float] = field(default_factory=list)
-    marks: list[tuple[float, int]] = field(default_factory=list)
+    # None: no ACK frame has counts of ECN.
+    marks: list[tuple[float, int]] | None = None
     rtts: list[tuple[float, float]] = field(default_factory=list)
     # Time, smoothed RTT in ms, window, threshold and data in flight in bytes.
     states: list[tuple[float, dict[str, float]]] = field(default_factory=list)
@@ -181,16 +180,22 @@ class Log:
     times: list[float] = field(default_factory=list)
     is_known: bool = False
     is_simulated: bool = False
-    # Frames of packets that wait for their acknowledgement, by packet number.
-    waiting: dict[float, list[Object]] = field(default_factory=dict)
-    ce: float = 0.0
+    # Frames of packets that wait for their acknowledgement, by space and packet number.
+    waiting: dict[str, dict[float, list[Object]]] = field(default_factory=dict)
+    # The largest count of CE, by space.
+    ce: dict[str, float] = field(default_factory=dict)
+    has_data: bool = False
 
     def add(self, at: float, name: str, data: Object) -> None:
         """Note an event."""
         self.times.append(at)
         kind = name.rpartition(":")[2]
         frames: list[Object] = [one for one in _list(data, "frames") if isinstance(one, dict)]
-        packet = number(_object(data, "header").get("packet_number"))
+        header = _object(data, "header")
+        packet = number(header.get("packet_number"))
+        # Earlier drafts have the type beside the header.
+        of = text(header.get("packet_type")) or text(data.get("packet_type"))
+        space = of if of in SPACES else ""
         if kind == SENT:
             raw = _object(data, "raw")
             size = number(raw.get("length")) or 0.0
@@ -198,13 +203,14 @@ class Log:
             self.out.sent.append(at)
             self.out.segment = max(self.out.segment, min(payload, MOST))
             if packet is not None and frames:
-                self.waiting[packet] = frames
+                self.waiting.setdefault(space, {})[packet] = frames
+                self.has_data |= any(text(one.get("frame_type")) == "stream" for one in frames)
         elif kind == RECEIVED:
             self.back.sent.append(at)
             self.back.deliver(at, frames)
             for frame in frames:
                 if text(frame.get("frame_type")) == "ack":
-                    self._acknowledge(at, frame)
+                    self._acknowledge(at, space, frame)
         elif kind == LOST:
             self.out.lost.append(at)
         elif kind in METRICS:
@@ -215,6 +221,15 @@ class Log:
             self._simulated(data)
         self.is_known |= kind in {SENT, RECEIVED} or kind in METRICS
 
+    def notes(self) -> Iterator[str]:
+        """Say whose goodput is unknown; one endpoint often sends nothing but acknowledgements."""
+        for way, other in ((self.out, self.back), (self.back, self.out)):
+            is_missing = way is self.out and self.has_data
+            if way.delivered or not way.sent or (other.delivered and not is_missing):
+                continue
+            what = "acknowledgement of its data" if is_missing else "frames with data"
+            yield f'"{way.flow}": the log has no {what}, so the goodput is unknown'
+
     def _simulated(self, data: Object) -> None:
         """Note the kind of a simulated connection."""
         self.is_simulated = True
@@ -222,24 +237,29 @@ class Log:
         if kind in KINDS:
             self.out.kind = self.back.kind = kind
 
-    def _acknowledge(self, at: float, frame: Object) -> None:
+    def _acknowledge(self, at: float, space: str, frame: Object) -> None:
+        waiting = self.waiting.get(space, {})
         for one in _list(frame, "acked_ranges"):
             ends = [number(end) for end in one] if isinstance(one, list) else [number(one)]
             first, last = (ends[0], ends[-1]) if ends else (None, None)
             if first is None or last is None:
                 continue
             # A range may be much longer than what waits.
-            if last - first > len(self.waiting):
-                acked = sorted(key for key in self.waiting if first <= key <= last)
+            if last - first > len(waiting):
+                acked = sorted(key for key in waiting if first <= key <= last)
             else:
                 acked = list(map(float, range(int(first), int(last) + 1)))
             for key in acked:
-                if (frames := self.waiting.pop(key, None)) is not None:
+                if (frames := waiting.pop(key, None)) is not None:
                     self.out.deliver(at, frames)
         ce = number(frame.get("ce"))
-        if ce is not None and self.ce < ce < MOST:
-            self.out.marks.append((at, round(ce - self.ce)))
-            self.ce = ce
+        if ce is None or not 0 <= ce < MOST:
+            return
+        if self.out.marks is None:
+            self.out.marks = []
+        if (before := self.ce.get(space, 0.0)) < ce:
+            self.out.marks.append((at, round(ce - before)))
+            self.ce[space] = ce
 
     def _metrics(self, at: float, data: Object) -> None:
         keys = ("smoothed_rtt", "congestion_window", "ssthresh", "bytes_in_flight")
@@ -392,9 +412,16 @@ def _flows(ways: list[Way], origin: float, end_s: float, begin: float) -> pl.Dat
                 else None,
                 "sent_packets": sum(at >= since for at in way.sent),
                 "retransmits": sum(at >= since for at in way.lost) if sends else None,
+                "ce_packets": _marks([way], since),
             }
         )
     return pl.DataFrame(rows, schema=FLOWS, orient="row")
+
+
+def _marks(ways: list[Way], since: float) -> int | None:
+    """Return how many packets arrived with CE, as ACK frames count; None if none does."""
+    known = [way.marks for way in ways if way.marks is not None]
+    return sum(n for of in known for at, n in of if at >= since) if known else None
 
 
 def _links(ways: list[Way], origin: float, begin: float) -> pl.DataFrame:
@@ -403,12 +430,13 @@ def _links(ways: list[Way], origin: float, begin: float) -> pl.DataFrame:
         {
             "link": direction,
             "sent_packets": sum(at - origin >= begin for way in of for at in way.sent),
-            "marks_aqm": sum(n for way in of for at, n in way.marks if at - origin >= begin)
-            if any(way.marks for way in of)
-            else None,
+            "marks_aqm": (marks := _marks(of, begin + origin)),
+            # The cause of a mark is not in the log, as in a capture.
+            "marks_ce_threshold": None if marks is None else 0,
         }
         for direction in ("up", "down")
         if (of := [way for way in ways if way.direction == direction])
     ]
-    kinds = {"link": pl.String, "sent_packets": pl.Int64, "marks_aqm": pl.Int64}
+    counts = ("sent_packets", "marks_aqm", "marks_ce_threshold")
+    kinds = {"link": pl.String, **dict.fromkeys(counts, pl.Int64)}
     return pl.DataFrame(rows, schema=kinds, orient="row")

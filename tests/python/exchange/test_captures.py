@@ -61,6 +61,7 @@ def test_a_capture_has_the_numbers_of_the_run(captured: tuple[sj.Result, Path]) 
         assert of[group]["direction"] == row["direction"]
         assert of[group]["retransmits"] == row["retransmits"]
         assert of[group]["sent_packets"] == pytest.approx(row["sent_packets"], abs=2)
+        assert of[group]["ce_packets"] == pytest.approx(row["ce_packets"] or 0, abs=1)
         assert of[group]["goodput_mbit_per_s"] == pytest.approx(row["goodput_mbit_per_s"], rel=0.02)
     pings = one.tables["pings"]
     assert pings.height == result.pings.height
@@ -69,12 +70,30 @@ def test_a_capture_has_the_numbers_of_the_run(captured: tuple[sj.Result, Path]) 
     # A capture lacks the delay of the last link.
     lacking = both["run"] - both["ours"]
     assert lacking.max() - lacking.min() < 1e-3  # type: ignore[operator]
+    assert of["tcp up"]["ce_packets"] > 0
     assert one.load_s < one.end_s < 6.1
     row = per_run([one], warmup_s=warmup_s).row(0, named=True)
     expected = result.table().row(0, named=True)
     for metric in ("goodput_up_mbit_per_s", "goodput_down_mbit_per_s"):
         assert row[metric] == pytest.approx(expected[metric], rel=0.02)
     assert (row["drops"], row["marks"]) == (expected["drops"], expected["marks"])
+
+
+def test_marks_of_several_queues_are_those_behind_the_last_one(tmp_path: Path) -> None:
+    file = tmp_path / "run.pcapng"
+    links = {
+        "first": sj.Link(rate="6mbit", qdisc="codel ecn"),
+        "last": sj.Link(rate="5mbit", qdisc="codel ecn"),
+        "back": sj.Link(rate="50mbit", qdisc="pfifo"),
+    }
+    tcp = sj.Tcp(path=["first", "last"], reverse=["back"], ecn=True)
+    scenario = sj.Scenario(links=links, traffic=[tcp], rtt="30ms", duration="6s")
+    result = sj.run(scenario, pcap=file)
+    (one,) = importing.measured([file])
+    flows = one.table("flows", warmup_s=result.scenario.checked.warmup_s)
+    marks = result.flows["ce_packets"][0]
+    assert flows["ce_packets"].max() == pytest.approx(marks, abs=1)
+    assert marks > 10
 
 
 def test_series_have_the_backlog_and_add_up(captured: tuple[sj.Result, Path]) -> None:

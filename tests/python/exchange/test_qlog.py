@@ -11,7 +11,7 @@ from cddl_verifier import Validator
 from cddl_verifier.cbor import encode, float_width
 
 import sojourn as sj
-from sojourn.exchange import importing
+from sojourn.exchange import importing, measurement
 from sojourn.report import measured
 from support.shell import Command
 
@@ -359,10 +359,46 @@ def test_json_of_an_earlier_draft_is_read(tmp_path: Path) -> None:
     row = one.table("flows", warmup_s=0.0).filter(direction="down").row(0, named=True)
     assert (row["flow"], row["group"]) == ("abc down", "quic down")
     assert (row["sent_packets"], row["delivered_bytes"]) == (1, 1000)
-    assert (row["retransmits"], row["ack_rtt_ms_max"]) == (1, 20.0)
+    assert (row["retransmits"], row["ack_rtt_ms_max"], row["ce_packets"]) == (1, 20.0, 3)
     link = one.table("links", warmup_s=0.0).filter(link="down").row(0, named=True)
     assert (link["sent_packets"], link["marks_aqm"]) == (1, 3)
     assert one.table("flow_series")["cwnd_packets"].max() == 10
+    # Of a run too, which counts marks of all causes.
+    assert measurement.per_run([one])["marks"].to_list() == [3]
+    # The client sends only acknowledgements.
+    assert one.notes == []
+
+
+def events(space: str, number: int, begin: int) -> list[dict[str, object]]:
+    """Return a packet of a space with 1000 bytes of data, and its acknowledgement with a mark."""
+    header = {"packet_type": space, "packet_number": number}
+    data = {"frame_type": "stream", "stream_id": 0, "offset": begin, "length": 1000}
+    answered = {"packet_type": "1RTT" if space == "0RTT" else space, "packet_number": number}
+    ack = {"frame_type": "ack", "acked_ranges": [[number, number]], "ce": 1}
+    return [
+        {"name": "transport:packet_sent", "data": {"header": header, "frames": [data]}},
+        {"name": "transport:packet_received", "data": {"header": answered, "frames": [ack]}},
+    ]
+
+
+def test_each_space_of_packet_numbers_has_its_own_acknowledgements(tmp_path: Path) -> None:
+    spaces = ("initial", "handshake", "0RTT")
+    pairs = [events(space, 0, 1000 * n) for n, space in enumerate(spaces)]
+    # All are sent before any is acknowledged.
+    sequence = [sent for sent, _ in pairs] + [acked for _, acked in pairs]
+    trace = {"vantage_point": {"type": "client"}, "common_fields": {"group_id": "a"}}
+    timed = [{"time": 10 * n, **event} for n, event in enumerate(sequence)]
+    file = tmp_path / "c.qlog"
+    file.write_text(json.dumps({"qlog_version": "0.3", "traces": [trace | {"events": timed}]}))
+    (one,) = importing.measured([file])
+    row = one.table("flows", warmup_s=0.0).filter(direction="up").row(0, named=True)
+    assert (row["delivered_bytes"], row["ce_packets"]) == (3000, 3)
+    # Data that no packet acknowledges.
+    file.write_text(json.dumps({"qlog_version": "0.3", "traces": [trace | {"events": timed[:3]}]}))
+    (one,) = importing.measured([file])
+    assert one.notes == [
+        '"a up": the log has no acknowledgement of its data, so the goodput is unknown'
+    ]
 
 
 @pytest.mark.parametrize(
