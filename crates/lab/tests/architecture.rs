@@ -79,6 +79,16 @@ const EDGES: [(&str, &[&str]); 23] = [
         ],
     ),
     (
+        "sojourn-gym",
+        &[
+            "sojourn-net",
+            "sojourn-qdisc",
+            "sojourn-scenario",
+            "sojourn-records",
+            "sojourn-sim",
+        ],
+    ),
+    (
         "sojourn-live",
         &[
             "sojourn-net",
@@ -129,6 +139,7 @@ const EDGES: [(&str, &[&str]); 23] = [
             "sojourn-backend",
             "sojourn-lab",
             "sojourn-sim",
+            "sojourn-gym",
             "sojourn-live",
             "sojourn-store",
         ],

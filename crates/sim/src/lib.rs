@@ -28,7 +28,9 @@ use sojourn_scenario::plan::{Config, ConfigError, FlowConfig, controller};
 
 pub use agenda::{Agenda, Event};
 pub use packet::Packet;
-pub use world::{Stepped, TimedController, run, run_captured, run_controlled};
+pub use world::{
+    FlowStep, LinkStep, Simulation, TimedController, run, run_captured, run_controlled,
+};
 
 /// Runs plans in simulated time: deterministic, and as many at once as there are processors.
 #[derive(Clone, Debug, Default)]

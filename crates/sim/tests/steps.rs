@@ -2,7 +2,7 @@
 
 use sojourn_net::{Duration, Instant};
 use sojourn_scenario::Scenario;
-use sojourn_sim::{Stepped, run};
+use sojourn_sim::{Simulation, run};
 
 const SCENARIO: &str = r#"
 duration = "8.03s"
@@ -58,7 +58,7 @@ fn steps_do_not_change_the_records_and_show_their_series() {
     assert!(whole.events.len() > 20, "{} events", whole.events.len());
 
     for step in [Duration::from_millis(7), Duration::from_millis(1_000)] {
-        let mut stepped = Stepped::new(&config).unwrap();
+        let mut stepped = Simulation::new(config.clone()).unwrap();
         let mut until = Instant::ZERO;
         let mut compared = 0;
         while !stepped.is_finished() {
@@ -92,7 +92,7 @@ fn steps_do_not_change_the_records_and_show_their_series() {
 #[test]
 fn a_step_back_does_nothing() {
     let config = Scenario::from_toml(SCENARIO).unwrap().config(0, 0);
-    let mut stepped = Stepped::new(&config).unwrap();
+    let mut stepped = Simulation::new(config.clone()).unwrap();
     let at = Instant::from_millis(500);
     stepped.advance(at);
     stepped.advance(Instant::from_millis(200));

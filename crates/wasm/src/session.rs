@@ -5,7 +5,7 @@ use sojourn_net::{Duration, Instant};
 use sojourn_qdisc::{LinkFacts, Number, Statistic};
 use sojourn_records::{FlowSample, LinkSample, Records, SignalRecord, StateSample};
 use sojourn_scenario::{Plan, Scenario};
-use sojourn_sim::Stepped;
+use sojourn_sim::Simulation;
 use sojourn_tables::{Cell, signal_names, state_json};
 
 use crate::frame::encoded;
@@ -19,7 +19,7 @@ const LATE_REPLIES: usize = 200;
 /// One run of an arm.
 #[derive(Debug)]
 pub struct Session {
-    plan: &'static Plan,
+    plan: Plan,
     arm: String,
     replication: u32,
     run: Run,
@@ -32,7 +32,7 @@ pub struct Session {
 
 #[derive(Debug)]
 enum Run {
-    UnderWay(Box<Stepped<'static>>),
+    UnderWay(Box<Simulation>),
     Finished(Records),
 }
 
@@ -92,9 +92,8 @@ impl Session {
                 "controller {class}: a browser cannot run Python; expected a scenario without it"
             ));
         }
-        // The run borrows its plan, and an instance of the module has one run.
-        let plan: &'static Plan = Box::leak(Box::new(scenario.plan(arm, replication)));
-        let run = Stepped::new(&plan.config).map_err(|error| error.to_string())?;
+        let plan = scenario.plan(arm, replication);
+        let run = Simulation::new(plan.config.clone()).map_err(|error| error.to_string())?;
         let flows = plan.config.flows.len();
         Ok(Self {
             plan,

@@ -65,21 +65,39 @@ pub(super) fn at_defaults(name: &str) -> Option<ExternalSpec> {
     let class = registered().get(name).map(Arc::clone);
     let of = class.as_deref();
     Some(ExternalSpec {
-        entry: Entry {
-            name: intern(name),
-            page: None,
-            class: None,
-            summary: of.map_or("", QueueClass::summary),
-            source: of.map_or("", QueueClass::source),
-            reconstruction: None,
-            profiles: &[],
-            parameters: of.map_or(&[], QueueClass::parameters),
-            tc_statistics: TcStatistics::default(),
-        },
+        entry: entry(intern(name), of),
         values: of.map_or_else(Vec::new, QueueClass::defaults),
         class,
         words: String::new(),
     })
+}
+
+impl ExternalSpec {
+    /// A queue of a class that need not be registered, at its defaults.
+    pub fn of(class: Arc<dyn QueueClass>) -> Self {
+        let name = intern(class.name());
+        Self {
+            entry: entry(name, Some(&*class)),
+            values: class.defaults(),
+            class: Some(class),
+            words: String::new(),
+        }
+    }
+}
+
+/// What is known of a class.
+fn entry(name: &'static str, class: Option<&dyn QueueClass>) -> Entry {
+    Entry {
+        name,
+        page: None,
+        class: None,
+        summary: class.map_or("", QueueClass::summary),
+        source: class.map_or("", QueueClass::source),
+        reconstruction: None,
+        profiles: &[],
+        parameters: class.map_or(&[], QueueClass::parameters),
+        tc_statistics: TcStatistics::default(),
+    }
 }
 
 /// One copy of each text for the rest of the process, such as a name: their number is that of the queues

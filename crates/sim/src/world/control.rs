@@ -171,7 +171,7 @@ impl World<'_> {
         let measured = self.measure(&mut control);
         for request in control.controller.control(&measured) {
             let rate = self.links[request.link].rate();
-            match control.accepted(self.config, self.now, rate, &request) {
+            match control.accepted(&self.config, self.now, rate, &request) {
                 Ok(None) => {}
                 Ok(Some(change)) => {
                     let link = u32::try_from(request.link).unwrap_or(u32::MAX);

@@ -265,7 +265,7 @@ impl World<'_> {
     }
 
     pub(super) fn on_change(&mut self, link: u32) {
-        let config = self.config;
+        let config = self.config.clone();
         let changes = &config.links[link as usize].changes;
         let due = self.now.since(Instant::ZERO);
         let Ok(n) = changes.binary_search_by_key(&due, |c| c.at) else {
@@ -299,7 +299,7 @@ impl World<'_> {
     fn change_queue(&mut self, id: u32, n: usize, change: &QueueChange) {
         let config = &self.config.links[id as usize];
         let link = &mut self.links[id as usize];
-        let facts = facts(self.config, config, change.spec(), link.rate());
+        let facts = facts(&self.config, config, change.spec(), link.rate());
         let rng = Rng::new(self.config.seed).fork("link").fork(&config.name);
         let rng = rng.fork(&format!("change/{n}"));
         link.change_queue(

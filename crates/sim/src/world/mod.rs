@@ -9,9 +9,11 @@ mod links;
 mod media;
 mod one_way;
 mod prefetch;
-mod steps;
+mod simulation;
 
 use std::collections::VecDeque;
+use std::ops::Deref;
+use std::sync::Arc;
 
 use sojourn_apps::{AppEvent, AppOutput};
 use sojourn_backend::{Direction, Passage, Routes, Step};
@@ -33,7 +35,7 @@ use applications::Gather;
 use arrivals::{Arrivals, Following};
 use control::Control;
 
-pub use steps::Stepped;
+pub use simulation::{FlowStep, LinkStep, Simulation};
 
 /// The largest granularity of the timer wheel: two hosts' tick counters differ by less, as far
 /// as any timer can tell.
@@ -96,7 +98,7 @@ pub fn run_controlled<'a>(
     capture: Option<CaptureOutput<'a>>,
     keep_going: &mut dyn FnMut(Instant) -> bool,
 ) -> Result<Option<Records>, ConfigError> {
-    let mut world = World::checked(config, capture)?;
+    let mut world = World::new(&RunConfig::Borrowed(config), capture)?;
     if let Some((controller, interval)) = controller {
         world.add_controller(controller, interval);
     }
@@ -106,9 +108,8 @@ pub fn run_controlled<'a>(
 }
 
 impl<'a> World<'a> {
-    /// The world of a configuration that can be simulated.
-    fn checked(
-        config: &'a Config,
+    fn new(
+        config: &RunConfig<'a>,
         capture: Option<CaptureOutput<'a>>,
     ) -> Result<Self, ConfigError> {
         config.check()?;
@@ -116,10 +117,6 @@ impl<'a> World<'a> {
             let rule = format!("not supported: {what}");
             return Err(ConfigError { place, rule });
         }
-        Self::new(config, capture)
-    }
-
-    fn new(config: &'a Config, capture: Option<CaptureOutput<'a>>) -> Result<Self, ConfigError> {
         let root = Rng::new(config.seed);
         let samples = config.duration.as_nanos() / config.sample.as_nanos();
         let samples = usize::try_from(samples.min(1 << 20)).unwrap_or(0) + 1;
@@ -128,7 +125,7 @@ impl<'a> World<'a> {
             Ticks::new(Duration::from_nanos(phase))
         };
         let mut world = Self {
-            config,
+            config: config.clone(),
             hosts: Hosts {
                 near: host("near"),
                 far: host("far"),
@@ -180,7 +177,7 @@ impl<'a> World<'a> {
     }
 
     fn add_controller(&mut self, controller: Box<dyn Controller>, interval: Duration) {
-        let control = Control::new(self.config, controller, interval);
+        let control = Control::new(&self.config, controller, interval);
         if let Some(at) = control.next(self.now, self.end) {
             self.agenda.schedule(at, Event::Control);
         }
@@ -277,10 +274,14 @@ impl<'a> World<'a> {
 
     /// Runs every event up to and including the end; says whether it got there.
     fn run(&mut self, keep_going: &mut dyn FnMut(Instant) -> bool) -> bool {
-        self.advance(self.end, keep_going) && (!self.end_last_interval() || keep_going(self.end))
+        if !self.advance(self.end, keep_going) {
+            return false;
+        }
+        let whole = self.close_interval();
+        !whole || keep_going(self.end)
     }
 
-    /// Runs every event up to and including `until`, which is no later than the end; says whether it got there.
+    /// Runs every event up to and including `until`; says whether it got there.
     fn advance(&mut self, until: Instant, keep_going: &mut dyn FnMut(Instant) -> bool) -> bool {
         loop {
             // On a path without delay, a delivery can cause further arrivals at the same instant.
@@ -310,8 +311,8 @@ impl<'a> World<'a> {
         true
     }
 
-    /// Ends the last interval of the series, unless the end of the run cuts it short; says whether it did.
-    fn end_last_interval(&mut self) -> bool {
+    /// Ends the last interval of the series at the end of the run, if it is a whole one; says whether it is.
+    fn close_interval(&mut self) -> bool {
         // The last interval holds whatever happens at its end: nothing follows that could.
         let whole = self
             .config
@@ -495,7 +496,7 @@ impl<'a> World<'a> {
 /// The whole simulated network: plain vectors, owned in one place, named by index.
 #[derive(Debug)]
 struct World<'a> {
-    config: &'a Config,
+    config: RunConfig<'a>,
     hosts: Hosts,
     /// The parent of the flows' random streams.
     flow_rng: Rng,
@@ -526,6 +527,24 @@ struct World<'a> {
     /// The number of events until the next question whether to go on, and how many will have been handled by then.
     until_question: u32,
     handled_by_question: u64,
+}
+
+/// The configuration of a run: of its caller, or shared with a run that outlives the caller.
+#[derive(Clone, Debug)]
+enum RunConfig<'a> {
+    Borrowed(&'a Config),
+    Shared(Arc<Config>),
+}
+
+impl Deref for RunConfig<'_> {
+    type Target = Config;
+
+    fn deref(&self) -> &Config {
+        match self {
+            Self::Borrowed(config) => config,
+            Self::Shared(config) => config,
+        }
+    }
 }
 
 /// State shared by all applications.

@@ -46,7 +46,7 @@ use std::num::NonZeroU64;
 
 use sojourn_net::{Duration, Instant};
 
-use crate::cc::{Controller, Setup, SlowStart, SlowStartExit, Window};
+use crate::cc::{Controller, Setup, SlowStart, SlowStartExit, Threshold, Window};
 use crate::clock::Ticks;
 use crate::delivery_rate::DeliveryRateSampler;
 use crate::profile::{SenderProfile, SenderRules};
@@ -255,6 +255,15 @@ impl Sender {
     /// Congestion window, in segments.
     pub const fn cwnd(&self) -> u32 {
         self.window.cwnd
+    }
+
+    /// Sets the congestion window and the slow-start threshold in segments, at least to 2; the control goes on from
+    /// there.
+    pub fn set_window(&mut self, segments: u32) {
+        let segments = segments.max(2);
+        self.window.cwnd = segments;
+        self.window.ssthresh = Threshold::of_segments(segments);
+        self.window.cnt = 0;
     }
 
     /// The receive window that the peer announced last, in bytes; `None` before the handshake is over.
