@@ -27,7 +27,7 @@ OLDEST_RUST := 1.88
 DIR ?= results/residential/scenarios/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help compile compile-release compile-test wheel wheels generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-quick test-full kills sweep-kills live-kills golden golden-quick golden-update publish-check semver-check stacks studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-plugins bench-store bench-lab bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update ns3 ns3-update rfc7928 rfc7928-update rfc9743-update vectors vectors-ns3 soak fuzz sanitize mutants report wasm docs figures user-strings clean
+.PHONY: help compile compile-release compile-test wheel wheels generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-quick test-full kills sweep-kills live-kills golden golden-quick golden-update publish-check semver-check stacks studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-plugins bench-gym bench-store bench-lab bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update ns3 ns3-update rfc7928 rfc7928-update rfc9743-update vectors vectors-ns3 soak fuzz sanitize mutants report wasm docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -166,7 +166,7 @@ check: setup ## Check generated files, formatting, lints, types, spelling and ph
 	$(BIN)/ruff check --quiet $(PYTHON_CODE)
 	$(BIN)/mypy
 	MYPYPATH=tests/golden $(BIN)/mypy tests/golden/golden.py
-	$(BIN)/mypy benches/python_queue.py benches/live.py benches/agreement.py benches/sweeps.py benches/cluster.py benches/instructions.py benches/browser.py
+	$(BIN)/mypy benches/python_queue.py benches/live.py benches/agreement.py benches/sweeps.py benches/cluster.py benches/instructions.py benches/gym.py benches/browser.py
 	$(BIN)/mypy tests/parity/compact.py tests/parity/draw.py tests/ns3/record.py
 	MYPYPATH=tests/ns3 $(BIN)/mypy tests/ns3/replay.py tests/vectors/readers/vectors.py tests/vectors/tools/windows.py
 	$(BIN)/python -m mypy.stubtest sojourn._core
@@ -235,6 +235,9 @@ bench-plugins: ## Measure what a plug-in costs more than the same queue built in
 	cargo build --release --quiet -p sojourn-plugin --examples
 	cargo build --release --quiet -p sojourn-bench --features plugins --bin plugins
 	target/release/plugins target/release/examples
+
+bench-gym: setup ## Measure the steps per second of sojourn.gym (docs/howto/gym.md); exit code 1 below 100,000; 20 s.
+	$(BIN)/python benches/gym.py
 
 bench-store: ## Measure the run store (docs/adr/0016-run-store.md).
 	@mkdir -p target/bench-store

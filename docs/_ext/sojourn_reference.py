@@ -28,6 +28,7 @@ from sphinx.util import logging
 from typer.cli import get_docs_for_click
 
 import sojourn
+from sojourn import gym
 from sojourn.arguments import Plan, declared
 from sojourn.cli.app import app as command_line
 from sojourn.cli.commands import show_rare
@@ -54,7 +55,8 @@ GROUPS = {
     "controls": ("Congestion controls", "The congestion controls and their parameters."),
     "testing": (
         "Testing",
-        "Bottlenecks for the tests of protocol stacks; checks for queues of your own.",
+        "Bottlenecks for the tests of protocol stacks; checks for queues of your own, and queues without a "
+        "simulation.",
     ),
     "exchange": ("Exchange", "Results for other programs, and their measurements."),
     "units": ("Units", "Numbers with a unit, for parameters that need one."),
@@ -117,6 +119,19 @@ def _python_page(title: str, introduction: str, names: Iterable[str]) -> str:
     )
 
 
+def _gym_page() -> str:
+    """Return the page of the module that needs Gymnasium, whose names `sojourn` does not have."""
+    entries = "".join(
+        f".. {'autoclass' if isinstance(getattr(gym, name), type) else 'autofunction'}:: {name}\n"
+        f"{'   :members:' if isinstance(getattr(gym, name), type) else ''}\n\n"
+        for name in gym.__all__
+    )
+    return (
+        "# sojourn.gym\n\n[Reinforcement learning](../../howto/gym.md) has examples.\n\n"
+        "```{eval-rst}\n.. currentmodule:: sojourn.gym\n\n" + entries + "```\n"
+    )
+
+
 def _write_python(folder: Path) -> None:
     groups: dict[str, list[str]] = {group: [] for group in GROUPS}
     names = [*FIRST, *(name for name in sojourn.__all__ if name not in FIRST)]
@@ -130,8 +145,10 @@ def _write_python(folder: Path) -> None:
             title, introduction = GROUPS[group]
             _write(folder / f"{group}.md", _python_page(title, introduction, names))
             written.append(f"* [{title}]({group}.md): {introduction}")
+    _write(folder / "gym.md", _gym_page())
+    written.append("* [sojourn.gym](gym.md): environments for reinforcement learning.")
     pages = "\n".join(written)
-    entries = "\n".join(group for group, names in groups.items() if names)
+    entries = "\n".join([*(group for group, names in groups.items() if names), "gym"])
     _write(
         folder / "python.md",
         "# Python API\n\n"

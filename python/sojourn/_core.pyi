@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias, TypedDict, final, type_check_only
 
 __all__ = [
+    "Batch",
     "Capture",
     "CaptureAnalysis",
     "Claim",
@@ -423,6 +424,39 @@ class CaptureAnalysis:
         Tables by name, what was left out by cause, the names of the interfaces, the time of the
         first packet in ns since 1970, and whether the file ends within a packet.
         """
+
+@final
+class Batch:
+    """Simulations of scenarios that are advanced together, step by step.
+
+    `action` is "none", "drop_probability", "time" or "windows"; `key` names the time of the queue,
+    and `most` is the limit of the FIFO or the number of flows with a window.
+    """
+
+    link_columns: list[str]
+    flow_columns: list[str]
+
+    def __new__(
+        cls,
+        scenarios: Sequence[Scenario],
+        size: int,
+        *,
+        link: str,
+        step: str,
+        action: str,
+        key: str,
+        most: int,
+        threads: int,
+    ) -> Batch: ...
+    @property
+    def columns(self) -> int:
+        """Number of columns of a simulation."""
+
+    def reset(self, number: int, scenario: int, seed: int, to: Any) -> None:
+        """Start an episode and write its numbers, float64, at the end of the warm-up."""
+
+    def step(self, actions: Any, to: Any) -> None:
+        """Advance all simulations by a step with their actions, and write their numbers."""
 
 @final
 class DrivenQueue:

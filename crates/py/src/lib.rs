@@ -3,6 +3,7 @@
 //! The names and types are those of `python/sojourn/_core.pyi`, which `stubtest` compares.
 
 mod backends;
+mod batch;
 mod captures;
 mod catalogue;
 mod driven_queue;
@@ -31,6 +32,7 @@ use pyo3::types::PyType;
 pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add_functions(module)?;
     module.add_class::<backends::PyCapture>()?;
+    module.add_class::<batch::PyBatch>()?;
     module.add_class::<captures::PyCaptureAnalysis>()?;
     module.add_class::<driven_queue::PyDrivenQueue>()?;
     module.add_class::<metrics::PyMeasurements>()?;

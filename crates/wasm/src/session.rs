@@ -263,7 +263,7 @@ impl Session {
         encoded(Cell {
             arm: &self.arm,
             replication: self.replication,
-            plan: self.plan,
+            plan: &self.plan,
             records,
         })
     }

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import sojourn as sj
-from sojourn import _core
+from sojourn import _core, gym
 from sojourn.cli import app, process
 from sojourn.cli.reference import document
 from sojourn.result import catalogue, naming, validity
@@ -265,7 +265,7 @@ def test_the_reference_of_python_begins_with_what_is_used_first(tmp_path: Path) 
     assert listed["result"][:3] == ["run", "compare", "Result"]
     assert listed["scenario"][:3] == ["Scenario", "Link", "Arm"]
     documented = [name.removeprefix("sojourn.") for names in listed.values() for name in names]
-    assert sorted(documented) == sorted(sj.__all__)
+    assert sorted(documented) == sorted([*sj.__all__, *gym.__all__])
 
 
 def test_the_own_queue_of_the_readme_keeps_the_contract(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from generators import modules as module_list
 
 import sojourn as sj
+from sojourn import gym
 
 ROOT = Path(sj.__file__).parent
 # Lines of a file: above the first, look for the place where a concept ends; the second fails.
@@ -50,6 +51,7 @@ LAYERS = (
     "control_suite",
     "agreement",
     "studies",
+    "gym",
     "public",
     "cli",
 )
@@ -257,16 +259,18 @@ def test_sections_of_parameters_are_found_in_functions_and_classes() -> None:
 def public_functions() -> Iterator[str]:
     """Yield classes, methods and functions that users call, by module and name."""
     values = [getattr(sj, name) for name in sj.__all__ if name != "testing"]
-    for value in [*values, *(getattr(sj.testing, name) for name in sj.testing.__all__)]:
+    for module in (sj.testing, gym):
+        values += [getattr(module, name) for name in module.__all__]
+    for value in values:
         if not isinstance(value, type | types.FunctionType):
             continue
         for base in inspect.getmro(value) if isinstance(value, type) else [value]:
-            module = base.__module__.removeprefix("sojourn.")
-            yield f"{module}.{base.__qualname__}"
+            name = f"{base.__module__.removeprefix('sojourn.')}.{base.__qualname__}"
+            yield name
             if isinstance(base, type):
                 for method in vars(base):
                     if not method.startswith("_"):
-                        yield f"{module}.{base.__qualname__}.{method}"
+                        yield f"{name}.{method}"
 
 
 def with_sections(text: str) -> Iterator[str]:
