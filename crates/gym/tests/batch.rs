@@ -107,7 +107,9 @@ fn the_queue_drops_with_the_probability() {
     let (drops, sent) = (mean(&often, "drops"), mean(&often, "sent_packets"));
     let share = drops / (drops + sent);
     assert!((0.03..0.07).contains(&share), "{share}");
-    assert!(mean(&often, "sojourn_s_mean") < 0.1 * mean(&never, "sojourn_s_mean"));
+    // What waited at the end of the warm-up has left by then.
+    let [never, often] = [&never, &often].map(|steps| mean(&steps[300..], "sojourn_s_mean"));
+    assert!(often < 0.5 * never, "{often} {never}");
 }
 
 #[test]
