@@ -10,7 +10,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Members and what they may depend on, besides libraries from elsewhere.
-const EDGES: [(&str, &[&str]); 23] = [
+const EDGES: [(&str, &[&str]); 24] = [
     ("sojourn-net", &[]),
     ("sojourn-prefetch", &[]),
     ("sojourn-schema", &["sojourn-net"]),
