@@ -64,7 +64,7 @@ def of_control(report: dict[str, Any], noun: str) -> str:
         ]
         for one in report["verdicts"]
     ]
-    return table([noun, "verdict", "closest comparison", "measured", "reason"], rows)
+    return table([noun, "verdict", "decisive comparison", "measured", "reason"], rows)
 
 
 def main() -> int:

@@ -119,8 +119,7 @@ def _show(report: ControlReport, *, everything: bool) -> None:
             numbers = "" if decided is None else decided.numbers
             title = f"{one.number} {one.criterion.title}"
             rows.append([title, one.verdict, what, numbers, one.why])
-        compared = "the comparison farthest from its bound"
-        head = [found.edition.noun, "verdict", compared, "measured", "reason"]
+        head = [found.edition.noun, "verdict", "decisive comparison", "measured", "reason"]
         print_table(text_table(head, rows, "not met or undecided"))
     if not everything:
         print_note("--all and the report have all comparisons and measurements")

@@ -125,7 +125,7 @@ class ControlReport:
 
     @property
     def verdicts(self) -> pl.DataFrame:
-        """One row per criterion: its verdict and the comparison that is closest to its bound."""
+        """One row per criterion: its verdict and the comparison that decided."""
         rows = []
         for one in self.evaluation.outcomes:
             decided = one.deciding

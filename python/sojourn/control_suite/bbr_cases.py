@@ -28,7 +28,7 @@ from sojourn.control_suite.topology import (
     seconds,
     single,
 )
-from sojourn.result import Result
+from sojourn.result import Result, formatting
 from sojourn.result.rows import KEYS
 from sojourn.traffic import Request
 
@@ -321,7 +321,7 @@ def _named(path: Path) -> str:
     rate_text = f"{path.rate_mbit:g} Mbit/s, RTT {path.rtt_ms:g} ms"
     if "trace" in path.wire:
         return f"{rate_text}, bursts of 20 ms"
-    return f"{rate_text}, buffer {path.buffer} packets"
+    return f"{rate_text}, buffer {formatting.counted(path.buffer, 'packet')}"
 
 
 def _pauses(tested: ControlUnderTest, form: Form) -> list[ControlCase]:

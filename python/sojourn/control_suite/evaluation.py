@@ -1,6 +1,7 @@
 """Runs the criteria of a document for one control: metrics, judged comparisons and verdicts."""
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -37,10 +38,11 @@ class Judged:
         if one.measured is None or one.required is None:
             return one.reason
         sign = SIGNS[one.expectation.sides[1]]
-        unit = f" {self.check.unit}" if self.check.unit else ""
+        unit = self.check.unit
         beside = f" (from {self.standard})" if self.standard else ""
-        text = f"{one.measured:.3g}{unit}, bound {sign} {one.required:.3g}{unit}{beside}"
-        return f"{text}, difference {difference(one)}{unit}"
+        text = f"{_amount(one.measured, unit)}, bound {sign} {_amount(one.required, unit)}{beside}"
+        of_difference = "percentage points" if unit == "%" else unit
+        return f"{text}, difference {difference(one)} {of_difference}".rstrip()
 
     @property
     def reason(self) -> str:
@@ -95,6 +97,14 @@ def _margin(one: Judged) -> float:
     return -1.0 if one.margin is None else one.margin
 
 
+def _amount(value: float, unit: str) -> str:
+    """Write a value with its unit, in the singular if the value is 1."""
+    text = f"{value:.3g}"
+    if text == "1":
+        unit = re.sub(r"^(RTT|packet)s\b", r"\1", unit)
+    return f"{text} {unit}".rstrip()
+
+
 @dataclass(slots=True, kw_only=True)
 class Evaluation:
     """The results of a document's criteria for one control."""
@@ -108,6 +118,11 @@ class Evaluation:
         """Count the criteria with each verdict."""
         verdicts = [one.verdict for one in self.outcomes]
         return {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)}
+
+    @property
+    def is_selection(self) -> bool:
+        """Whether the user selected some of the criteria."""
+        return len(self.outcomes) < len(self.edition.criteria)
 
     @property
     def checked(self) -> Iterator[tuple[str, Judged]]:

@@ -48,7 +48,8 @@ _STANDARD = (
 )
 _MARGINS = (
     "Each dot is a comparison in one case: how many times better than its bound. Dots to the left "
-    "of 1 are worse than the bound; those beyond 10 times are at the edge."
+    "of 1 are worse than the bound; those beyond 10 times are at the edge. What is exactly at its "
+    "bound is at 1, also 0 of at most 0."
 )
 
 
@@ -61,8 +62,8 @@ def summary(found: Evaluation) -> str:
     parts = [
         f"{counted[word]} {'is' if counted[word] == 1 else 'are'} {words[word]}" for word in run
     ]
-    text = f"{found.tested.name}: of {_criteria(found, tested)} that runs can test, "
-    text += formatted_list(parts) if parts else "none was run"
+    text = f"{found.tested.name}: {_tested(found, tested)}"
+    text += formatted_list(parts) if parts else "runs can test none"
     others = [
         f"{counted[word]} {says}"
         for word, says in (
@@ -74,11 +75,21 @@ def summary(found: Evaluation) -> str:
     return f"{text}; {formatted_list(others)}." if others else f"{text}."
 
 
-def _criteria(found: Evaluation, count: int) -> str:
-    noun = found.edition.noun
-    if noun == "criterion":
-        return f"{count} {'criterion' if count == 1 else 'criteria'} of {found.edition.name}"
-    return f"{formatting.counted(count, noun)} of {found.edition.name}"
+def _tested(found: Evaluation, count: int) -> str:
+    """Write how many criteria the sentence counts, and of how many."""
+    edition = found.edition
+    if not found.is_selection:
+        return f"of {_counted(count, edition.noun)} of {edition.name} that runs can test, "
+    if not count:
+        return f"of {_counted(len(found.outcomes), f'selected {edition.noun}')} of {edition.name}, "
+    every = sum(bool(one.checks) for one in edition.criteria.values())
+    selected = _counted(count, f"selected {edition.noun}")
+    return f"of {selected} of {edition.name} (runs can test {every}), "
+
+
+def _counted(count: int, noun: str) -> str:
+    plural = noun.replace("criterion", "criteria")
+    return formatting.counted(count, noun) if plural == noun or count == 1 else f"{count} {plural}"
 
 
 def formatted_list(parts: Sequence[str]) -> str:
@@ -107,10 +118,10 @@ def drawn(result: Result, one: Measurement) -> list[Figure | Markup]:
 def html(found: Evaluation, build: str) -> str:
     """Write the report of a control."""
     names = found.tested.arms
+    form = f"{found.form.name.capitalize()} form: " if found.form.name else ""
     about = (
         f"{found.edition.name}, {found.edition.title} ({found.edition.url}). "
-        f"{found.form.name.capitalize()} form: {found.form.replications} runs per arm; "
-        f"Sojourn {build}."
+        f"{form}{found.form.replications} runs per arm; Sojourn {build}."
     )
     metrics = [[metric.heading, metric.description] for metric in CONTROL_METRICS]
     judged = f"{_JUDGED} {_STANDARD}" if found.tested.standards else _JUDGED
@@ -143,7 +154,7 @@ def overview(found: Evaluation) -> Block:
                 one.why,
             ]
         )
-    head = [found.edition.noun, "verdict", "closest comparison", "measured", "reason"]
+    head = [found.edition.noun, "verdict", "decisive comparison", "measured", "reason"]
     return text_table(head, rows)
 
 

@@ -373,11 +373,11 @@ def _high_delay(tested: ControlUnderTest, form: Form) -> list[ControlCase]:
         _alone(
             tested,
             form,
-            f"RTT 600 ms, {loss} loss",
-            Path(rtt_ms=path.rtt_ms, wire={} if loss == "no" else {"loss": loss}),
+            f"RTT 600 ms, {loss}",
+            Path(rtt_ms=path.rtt_ms, wire=wire),
             measured_s=2 * form.measured_s,
         )
-        for loss in ("no", "0.01%")
+        for loss, wire in (("no loss", {}), ("0.01 % loss", {"loss": "0.01%"}))
     ]
 
 

@@ -27,7 +27,7 @@ FLOW = "flow"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """Durations and numbers of runs."""
+    """Durations and numbers of runs; without a name if there is only one form."""
 
     name: str
     replications: int
@@ -39,7 +39,7 @@ QUICK = Form(name="quick", replications=4, warmup_s=10.0, measured_s=30.0)
 FULL = Form(name="full", replications=10, warmup_s=30.0, measured_s=150.0)
 
 # Of the test cases of BBR's draft and of Accurate ECN.
-CASES = Form(name="quick", replications=5, warmup_s=0.0, measured_s=20.0)
+CASES = Form(name="", replications=5, warmup_s=0.0, measured_s=20.0)
 
 Measure = Callable[[Result, "ControlCase"], pl.DataFrame]
 

@@ -36,6 +36,24 @@ def selected(
     for number in [numbers] if isinstance(numbers, str) else numbers:
         found = [one for one in known if f"{one}.".startswith(f"{number}.")]
         if not found:
-            raise ArgumentError(argument, number, f"unknown; expected one of {', '.join(known)}")
+            accepted = f"expected one of {', '.join(known)}{_above(known)}"
+            raise ArgumentError(argument, number, f"unknown; {accepted}")
         wanted |= set(found)
     return [number for number in known if number in wanted]
+
+
+def _above(known: Sequence[str]) -> str:
+    """Name the first parts of numbers, which select all numbers below them.
+
+    Examples
+    --------
+    >>> _above(["5.1", "5.2", "6", "7.1"]), _above(["6", "7"])
+    (', or 5 or 7 for all below', '')
+    """
+    firsts = dict.fromkeys(number.partition(".")[0] for number in known)
+    above = [first for first in firsts if first not in known]
+    if not above:
+        return ""
+    *before, last = above
+    listed = f"{', '.join(before)} or {last}" if before else last
+    return f", or {listed} for all below"

@@ -75,7 +75,7 @@ def test_the_command_runs_the_family(sojourn: Command, tmp_path: Path) -> None:
     words = ("cc-cases", "reno", "--family", "accecn", "--case", "3.1.3", "--out", str(tmp_path))
     run = sojourn(*words, "--check")
     assert run.returncode == 0, run.stderr
-    answer = "reno: of 1 test case of RFC 9768 that runs can test, 1 is met."
+    answer = "reno: of 1 selected test case of RFC 9768 (runs can test 7), 1 is met."
     assert run.stdout.splitlines()[0] == answer
     # Beside the report on the other family.
     assert (tmp_path / "reno-accecn.html").exists()

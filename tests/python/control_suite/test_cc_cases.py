@@ -86,13 +86,16 @@ def test_the_command_answers_first(sojourn: Command, tmp_path: Path) -> None:
     run = sojourn(*words, "--check")
     assert run.returncode == 0, run.stderr
     answer = (
-        "bbr3: of 1 test case of draft-ietf-ccwg-bbr-06 that runs can test, 1 is met; "
+        "bbr3: of 1 selected test case of draft-ietf-ccwg-bbr-06 (runs can test 16), 1 is met; "
         "1 not testable here."
     )
     assert run.stdout.splitlines()[0] == answer
     text = (tmp_path / "bbr3.html").read_text(encoding="utf-8")
     assert "Exiting STARTUP on bandwidth plateau" in text
     assert "section A.1" in text
+    # There is only one form.
+    assert "form:" not in text
+    assert "5 runs per arm" in text
     (document,) = json.loads(sojourn(*words, "--json").stdout)
     assert [one["verdict"] for one in document["verdicts"]] == ["pass", "not testable here"]
     assert "A.22" in sojourn("cc-cases", "--list").stdout

@@ -147,6 +147,24 @@ def test_the_most_favourable_standard_control_decides() -> None:
     assert {j.standard for _, j in alone.checked if j.check.is_relative} == {"reno"}
 
 
+def test_a_summary_says_whether_criteria_were_selected() -> None:
+    every = found("cubic", list(RFC9743.criteria), SHORT)
+    assert page.summary(every).startswith("cubic: of 20 criteria of RFC 9743 that runs can test, ")
+    none = page.summary(found("cubic", ["5.3.1", "5.3.2"]))
+    assert none == (
+        "cubic: of 2 selected criteria of RFC 9743, runs can test none; 2 not testable here."
+    )
+
+
+def test_numbers_have_units_in_the_singular_and_differences_of_percentages_in_points() -> None:
+    one = found("cubic", ["5.1.1", "5.1.2"])
+    numbers = [judged.numbers for _, judged in one.checked]
+    assert any("%, bound ≥ 60 %, difference " in text for text in numbers)
+    assert all(text.endswith("percentage points") for text in numbers if "%" in text)
+    assert any(", bound ≤ 1 RTT, " in text for text in numbers)
+    assert any(", bound ≤ 1 packet per RTT, " in text for text in numbers)
+
+
 def test_verdicts_combine() -> None:
     assert together(["pass", "pass"]) == "pass"
     assert together(["pass", "undecided"]) == "undecided"
@@ -160,7 +178,7 @@ def test_a_report_has_verdicts_comparisons_and_figures(tmp_path: Path) -> None:
     text = report.save(tmp_path).read_text(encoding="utf-8")
     for part in (
         "RFC 9743: cubic",
-        "of 2 criteria of RFC 9743 that runs can test",
+        "of 2 selected criteria of RFC 9743 (runs can test 20), ",
         "reduce its sending rate if experiencing high packet loss",
         "at most 5 % of the packets are dropped",
         "a statement of the specification, which no run measures",
@@ -211,7 +229,7 @@ def test_the_command_answers_first(sojourn: Command, tmp_path: Path) -> None:
     # Reno fills deep buffers.
     assert run.returncode == 1, run.stderr
     first = run.stdout.splitlines()[0]
-    assert first == "reno: of 1 criterion of RFC 9743 that runs can test, 1 is not met."
+    assert first == "reno: of 1 selected criterion of RFC 9743 (runs can test 20), 1 is not met."
     assert "the standing queue is at most one base RTT" in " ".join(run.stdout.split())
     assert f"wrote report to {tmp_path / 'reno.html'}" in run.stderr
     (document,) = json.loads(sojourn(*words, "--json").stdout)
@@ -219,6 +237,7 @@ def test_the_command_answers_first(sojourn: Command, tmp_path: Path) -> None:
     refused = sojourn("rfc9743", "reno", "--section", "9")
     assert refused.returncode == 2
     assert refused.stderr.startswith("sojourn: --section 9: unknown; expected one of")
+    assert refused.stderr.endswith(", 7.9, or 5, 6 or 7 for all below\n")
     assert refused.stderr.count("\n") == 1
 
 
