@@ -53,6 +53,19 @@ def size(count: float) -> str:
     return f"{scaled:.1f} {units[-1]}"
 
 
+def rate(bits_per_s: float) -> str:
+    """Write a rate with its unit.
+
+    Examples
+    --------
+    >>> rate(1e11), rate(144_400_000), rate(950_000), rate(64)
+    ('100 Gbit/s', '144.4 Mbit/s', '950 kbit/s', '64 bit/s')
+    """
+    scales = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"))
+    scale, unit = next((one for one in scales if bits_per_s >= one[0]), (1.0, "bit/s"))
+    return f"{bits_per_s / scale:g} {unit}"
+
+
 def significant(number: float) -> str:
     """Write a number with three significant digits, below a million without an exponent.
 

@@ -41,7 +41,8 @@ PATTERNS = {
     "briefly": r"(?P<arms>\w+): packets waited only briefly, .*dropped or marked (\d+): ",
     "limits": r"(?P<arms>[\w, ]+): no link was a bottleneck: packets waited for at most "
     r"([\d.]+) % of the time",
-    "idle link": r"packets hardly waited at (?P<link>\w+) \(at most (\d+) % of its rate used\)",
+    "idle link": r"packets hardly waited at (?P<link>\w+) \(at most (\d+) % of "
+    r"(?:its rate|[\d.]+ [GMk]?bit/s) used\)",
     "elsewhere": r"the arms differ in the queue of .*, but the bottleneck of every flow is",
     "identical": r"(?P<arms>\w+ and \w+) have identical results in every run",
     "confounded": r"(?P<arms>[\w, ]+): these arms differ in ",

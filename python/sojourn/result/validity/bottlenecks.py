@@ -6,6 +6,8 @@ The most common mistake in measuring queues is to measure one that was not the b
 from collections.abc import Iterator, Sequence
 from operator import attrgetter, itemgetter
 
+from sojourn import _core
+from sojourn.result import formatting
 from sojourn.result.rows import CONSTANT_RATE, Record, Records, grouped, known, mean
 from sojourn.result.validity.evidence import Busy, Evidence
 from sojourn.result.validity.finding import Finding, error, note, warning
@@ -147,9 +149,19 @@ def _idle_links(evidence: Evidence) -> Iterator[Finding]:
         if _is_idle(of):
             used = max(known(one.utilisation for one in of))
             yield note(
-                f"packets hardly waited at {link} (at most {100 * used:.0f} % of its rate used): "
-                "its queue had no effect."
+                f"packets hardly waited at {link} (at most {100 * used:.0f} % of "
+                f"{_rate(evidence, link)} used): its queue had no effect."
             )
+
+
+def _rate(evidence: Evidence, name: str) -> str:
+    """Write the rate of a link, which is not that of a shaper in its queue."""
+    links = [setup.links[name] for setup in evidence.arms.values() if name in setup.links]
+    rates = {None if "changes" in link else link.get("rate") for link in links}
+    (text, *others) = rates
+    if text is None or others:
+        return "its rate"
+    return formatting.rate(_core.parse_rate_bits_per_s(text))
 
 
 def _elsewhere(evidence: Evidence) -> Iterator[Finding]:
