@@ -55,6 +55,9 @@ class Outcome:
             if not 0 <= percentile <= 100:  # noqa: PLR2004 - percent
                 rule = "expected percentiles from 0 to 100"
                 raise ArgumentError("latency", percentile, rule)
+            if 0 < percentile < 1:
+                rule = f"expected percentiles in %; did you mean {100 * percentile:g}?"
+                raise ArgumentError("latency", percentile, rule)
             _check(f"latency[{percentile:g}]", bounds)
         if self.loss_percent is not None:
             _check("loss_percent", self.loss_percent)

@@ -74,6 +74,8 @@ def test_wrong_requirements_are_refused() -> None:
         sj.Outcome(latency={})
     with pytest.raises(sj.ArgumentError, match="percentiles from 0 to 100"):
         sj.Outcome(latency={101: (1, 2)})
+    with pytest.raises(sj.ArgumentError, match=r"latency=0\.999: .*did you mean 99\.9\?"):
+        sj.Outcome(latency={0.999: (1, 2)})
     with pytest.raises(sj.ArgumentError, match=r"latency\[99\]=.*two numbers >= 0"):
         sj.Outcome(latency={99: (2, 2)})
     with pytest.raises(sj.ArgumentError, match="loss_percent="):
