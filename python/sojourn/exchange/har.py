@@ -9,7 +9,7 @@ the client is the time between the two; the work of the server is the time to th
 response, without the round trip that the TCP handshakes to the server took.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -37,7 +37,8 @@ class Entry:
     host: str
     begin: float
     end: float
-    size: int
+    # None: the file does not state it.
+    size: int | None
     wait: float
     # The time of the TCP handshake, if the request opened a connection.
     handshake: float | None
@@ -68,8 +69,8 @@ def read_har(path: str | Path) -> dict[str, Page]:
     return {name: page for name, (page, _) in _pages(path).items()}
 
 
-def _pages(path: str | Path) -> dict[str, tuple[Page, int]]:
-    """Read the pages, and how many of their objects wait although they were requested before."""
+def _pages(path: str | Path) -> dict[str, tuple[Page, list[str]]]:
+    """Read the pages, and what to note about each."""
     log = read_object(path).get("log")
     entries = log.get("entries") if isinstance(log, dict) else None
     if not isinstance(entries, list):
@@ -90,13 +91,8 @@ def toml(path: str | Path) -> tuple[str, list[str]]:
     """Write the pages of a HAR file as a part of a scenario file, and what to note about them."""
     notes = []
     lines = [f"# Pages of {Path(path).name}, for traffic of type web with page = NAME."]
-    for name, (page, early) in _pages(path).items():
-        if early:
-            of = f"{name}: {early} of {counted(len(page.objects), 'object')}"
-            notes.append(
-                f"{path}: {of} {'was' if early == 1 else 'were'} requested before the object in "
-                "after was complete; the page requests them later than the browser"
-            )
+    for name, (page, said) in _pages(path).items():
+        notes += [f"{path}: {name}: {note}" for note in said]
         for one in page.objects:
             lines += ["", f"[[pages.{name}.objects]]", f'name = "{one.name}"']
             lines += [f'bytes = "{one.bytes}"']
@@ -127,18 +123,17 @@ def _entry(of: Mapping[str, Any]) -> Entry | None:
         return None
     if took is None or not 0 <= took <= LONGEST_MS or not status or not parts.hostname:
         return None
-    size = next(
-        (
-            whole
-            for whole in (
-                number(response.get("_transferSize")),
-                _sum(response, "headersSize", "bodySize"),
-                number(_inner(response, "content").get("size")),
-            )
-            if whole is not None and whole > 0
-        ),
-        LEAST_BYTES,
-    )
+    sizes = [
+        whole
+        for whole in (
+            number(response.get("_transferSize")),
+            _sum(response, "headersSize", "bodySize"),
+            number(_inner(response, "content").get("size")),
+        )
+        if whole is not None and whole >= 0
+    ]
+    # Of a response from a cache, the first is 0.
+    size = next(filter(None, sizes), LEAST_BYTES if sizes else None)
     connect, tls = number(timings.get("connect")), number(timings.get("ssl"))
     handshake = None
     if connect is not None and connect >= 0:
@@ -150,7 +145,7 @@ def _entry(of: Mapping[str, Any]) -> Entry | None:
         host=parts.hostname,
         begin=begin,
         end=begin + took,
-        size=round(min(size, 2.0**40)),
+        size=None if size is None else round(min(size, 2.0**40)),
         wait=max(number(timings.get("wait")) or 0.0, 0.0),
         handshake=handshake,
         initiator=text(initiator.get("url")),
@@ -165,7 +160,7 @@ def _sum(of: Mapping[str, Any], *keys: str) -> float | None:
     return sum(max(size or 0.0, 0.0) for size in sizes)
 
 
-def _page(entries: list[Entry]) -> tuple[Page, int]:
+def _page(entries: list[Entry]) -> tuple[Page, list[str]]:
     """Describe a page, whose first request is that of the document, as :func:`_pages` does."""
     ordered = sorted(entries, key=lambda one: (one.begin, one.end))
     trips: dict[str, float] = {}
@@ -175,24 +170,51 @@ def _page(entries: list[Entry]) -> tuple[Page, int]:
     names = ["document", *(f"object{n}" for n in range(2, len(ordered) + 1))]
     objects = []
     by_url: dict[str, int] = {}
-    early = 0
+    early = sizeless = 0
     for n, one in enumerate(ordered):
         before = _cause(ordered, n, by_url)
         by_url.setdefault(one.url, n)
         work = max(one.wait - trips.get(one.host, 0.0), 0.0)
         delay = one.begin - ordered[before].end if before is not None else 0.0
         early += delay < 0
+        sizeless += one.size is None
         objects.append(
             PageObject(
                 name=names[n],
-                bytes=f"{one.size}b",
+                bytes=f"{LEAST_BYTES if one.size is None else one.size}b",
                 after=None if before is None else [names[before]],
                 delay=_time(delay),
                 work=_time(work),
                 origin=None if one.host == ordered[0].host else one.host,
             )
         )
-    return Page(objects=objects), early
+    return Page(objects=objects), [
+        *_notes(early, sizeless, len(objects)),
+        *_reused(ordered, trips),
+    ]
+
+
+def _notes(early: int, sizeless: int, objects: int) -> Iterator[str]:
+    of = f"of {counted(objects, 'object')}"
+    if early:
+        yield (
+            f"{early} {of} {'was' if early == 1 else 'were'} requested before the object in after "
+            "was complete; the page requests them later than the browser"
+        )
+    if sizeless:
+        yield f"{sizeless} {of} {'has' if sizeless == 1 else 'have'} no size, so 1 byte is read"
+
+
+def _reused(ordered: list[Entry], trips: Mapping[str, float]) -> Iterator[str]:
+    """Name the hosts to which the file has no handshake: their connections were open before."""
+    hosts = list(dict.fromkeys(one.host for one in ordered if one.host not in trips and one.wait))
+    if hosts:
+        more = f" and {counted(len(hosts) - 1, 'other host')}" if len(hosts) > 1 else ""
+        yield (
+            f"the file has no handshake to {hosts[0]}{more}, so work is the whole time to the "
+            "first byte, with a round trip; record the page without open connections, or reduce "
+            "work by the RTT"
+        )
 
 
 def _cause(ordered: list[Entry], n: int, by_url: Mapping[str, int]) -> int | None:

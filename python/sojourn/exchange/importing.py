@@ -45,7 +45,7 @@ EXPECTED = (
 )
 # How the JSON of programs other than flent begins.
 JSON = {
-    "iperf3": re.compile(rb'\{\s*"start"\s*:\s*\{'),
+    "iperf3": re.compile(rb'\{\s*"start"\s*:\s*\{|' + iperf3.STREAM.pattern),
     "irtt": re.compile(rb'\{\s*"version"\s*:\s*\{'),
 }
 # How a HAR file begins: it describes pages, and is not a measured run.

@@ -3,6 +3,7 @@
 The fields are those that iperf 3.12 writes and its manual describes.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,8 +14,10 @@ from typing import Any
 import polars as pl
 
 from sojourn.exchange.measurement import MEASURED, Measurement, Sample
-from sojourn.exchange.untrusted import damaged, number, read_object, text
+from sojourn.exchange.untrusted import beginning, damaged, number, read_object, read_records, text
 
+# How a file begins whose lines are events.
+STREAM = re.compile(rb'\{\s*"event"\s*:\s*"')
 # A year in the far future, in seconds since 1970.
 LATEST_S = 10**11
 # Difference between what was sent and received that is named, as a share.
@@ -65,7 +68,8 @@ class Stream:
 
 def measured(path: str | Path, arm: str | None = None) -> Measurement:
     """Read the result of a test as a measured run."""
-    document = read_object(path)
+    is_stream = STREAM.match(beginning(path).lstrip()) is not None
+    document = _joined(read_records(path)) if is_stream else read_object(path)
     if error := text(document.get("error")):
         damaged(path, f"iperf3 failed: {error.splitlines()[0][:200]}")
     start, end = _object(document, "start"), _object(document, "end")
@@ -94,6 +98,13 @@ def measured(path: str | Path, arm: str | None = None) -> Measurement:
         goodput=samples,
         notes=[note for one in streams for note in _difference(one)],
     )
+
+
+def _joined(records: list[dict[str, Any]]) -> Mapping[str, Any]:
+    """Return the document of a test whose parts are events, as with ``--json-stream``."""
+    parts = {text(one.get("event")): one.get("data") for one in records}
+    intervals = [one.get("data") for one in records if one.get("event") == "interval"]
+    return {**parts, "intervals": intervals}
 
 
 def _object(of: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -195,6 +206,10 @@ def _flows(streams: Sequence[Stream], control: str, begin: float) -> pl.DataFram
         since = [of for of in one.intervals if (number(of.get("end")) or 0.0) > begin]
         resent = [_count(of.get("retransmits")) for of in since]
         known = [count for count in resent if count is not None]
+        whole = _count(_object(one.totals, "sender").get("retransmits"))
+        if not known and begin <= 0 and whole is not None:
+            # A receiver has only the total of the sender.
+            known = [whole]
         rtts = [rtt for of in since if (rtt := number(of.get("rtt")))]
         udp = _object(one.totals, "udp") if begin <= 0 else {}
         packets, lost = _count(udp.get("packets")), _count(udp.get("lost_packets"))

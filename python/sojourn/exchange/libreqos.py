@@ -61,7 +61,8 @@ def configuration(paths: Sequence[str | Path]) -> Configuration:
     )
     notes: list[str] = []
     nodes = _nodes(network, notes)
-    circuits = _circuits(devices)
+    circuits = _circuits(devices, notes)
+    limits = {name: rates for name, _, rates in nodes}
     known = {_WITHOUT_PARENT, *(name for name, _, _ in nodes)}
     for n, circuit in enumerate(circuits):
         if circuit.parent not in known:
@@ -75,6 +76,13 @@ def configuration(paths: Sequence[str | Path]) -> Configuration:
                 of = f"{_DIRECTIONS[direction].lower()} minimum {least:.15g} Mbit/s"
                 above = f"is above its maximum {most:.15g} Mbit/s, which limits it"
                 notes.append(f"circuit {circuit.name}: {of} {above}")
+            limit = limits.get(circuit.parent, {}).get(direction, math.inf)
+            if most > limit:
+                of = f"{_DIRECTIONS[direction].lower()} maximum {most:.15g} Mbit/s"
+                notes.append(
+                    f"circuit {circuit.name}: {of} is limited to the {limit:.15g} Mbit/s of its "
+                    f"parent {circuit.parent}"
+                )
     if any(circuit.parent == _WITHOUT_PARENT for circuit in circuits):
         notes.append("circuits without a parent node are below a class that does not limit them")
     return Configuration(
@@ -185,21 +193,16 @@ def _bandwidth(path: Path, name: str, node: Mapping[str, object]) -> dict[Direct
     return rates
 
 
-def _circuits(path: Path) -> list[_Circuit]:
+def _circuits(path: Path, notes: list[str]) -> list[_Circuit]:
     """Return the circuits: the first of the rows of a circuit, which are devices, has its rates."""
     found: dict[str, _Circuit] = {}
+    lines: dict[str, int] = {}
     names: set[str] = set()
     for number, row in _rows(path):
         place = f"line {number}"
         own = row.get(_HEADER) or row.get("circuit name", "")
         if not own:
             _refuse(path, f"{place}: Circuit ID is missing")
-        if own in found:
-            continue
-        name = _word(row.get("circuit name") or own)
-        if name in names:
-            name = f"{name}_{_word(own)}"
-        names.add(name)
         rates = {
             direction: (
                 _rate(path, place, row, f"{word} Min"),
@@ -213,7 +216,20 @@ def _circuits(path: Path) -> list[_Circuit]:
             "down": _queue(path, place, down),
             "up": _queue(path, place, up if slash else down),
         }
-        found[own] = _Circuit(name, _word(parent) if parent else _WITHOUT_PARENT, rates, queues)
+        parent = _word(parent) if parent else _WITHOUT_PARENT
+        if (first := found.get(own)) is not None:
+            if replace(first, parent=parent, rates=rates, queues=queues) != first:
+                notes.append(
+                    f"circuit {first.name}: {place} has another rate, parent node or sqm than line "
+                    f"{lines[own]}, which counts"
+                )
+            continue
+        name = _word(row.get("circuit name") or own)
+        if name in names:
+            name = f"{name}_{_word(own)}"
+        names.add(name)
+        lines[own] = number
+        found[own] = _Circuit(name, parent, rates, queues)
     if not found:
         _refuse(path, "no circuit")
     return [*found.values()]

@@ -112,18 +112,32 @@ def _opened(
 
 def read_object(path: str | Path) -> dict[str, Any]:
     """Read a JSON object from a file, plain or compressed."""
+    return _parsed(path, _bounded(path))
+
+
+def read_records(path: str | Path) -> list[dict[str, Any]]:
+    """Read a JSON object from each line of a file."""
+    lines = enumerate(_bounded(path).splitlines(), 1)
+    return [_parsed(path, line, f"line {n}: ") for n, line in lines if line.strip()]
+
+
+def _bounded(path: str | Path) -> bytes:
     data = content(path, MAX_JSON)
     # Every value but the first follows one of these.
     if sum(map(data.count, (b",", b"[", b"{"))) > MAX_VALUES:
         damaged(path, f"too large; expected at most {MAX_VALUES} values")
+    return data
+
+
+def _parsed(path: str | Path, data: bytes, place: str = "") -> dict[str, Any]:
     try:
         found = json.loads(data, parse_constant=lambda _: None)
     except RecursionError:
-        damaged(path, "nested too deeply")
+        damaged(path, f"{place}nested too deeply")
     except ValueError:
-        damaged(path, "not valid JSON")
+        damaged(path, f"{place}not valid JSON")
     if not isinstance(found, dict):
-        damaged(path, "expected a JSON object")
+        damaged(path, f"{place}expected a JSON object")
     return found
 
 

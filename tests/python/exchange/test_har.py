@@ -96,6 +96,29 @@ def test_objects_that_a_page_requests_too_late_are_counted(
     assert sojourn("import", "b.har").stderr == ""
 
 
+def test_unknown_sizes_and_open_connections_are_noted(tmp_path: Path, sojourn: Command) -> None:
+    unknown = {"status": 200, "headersSize": 100, "bodySize": -1, "content": {"size": -1}}
+    empty = {"status": 204, "headersSize": -1, "bodySize": 0}
+    timings = {"connect": -1, "ssl": -1, "wait": 60}
+    (tmp_path / "a.har").write_text(
+        har(
+            DOCUMENT,
+            entry("https://a/2", 110, 5, response=unknown),
+            entry("https://a/3", 120, 5, response=empty),
+            entry("https://b/4", 130, 70, timings=timings),
+        ),
+        encoding="utf-8",
+    )
+    assert sojourn("import", "a.har").stderr.splitlines() == [
+        "note: a.har: page1: 1 of 4 objects has no size, so 1 byte is read",
+        (
+            "note: a.har: page1: the file has no handshake to b, so work is the whole time to the "
+            "first byte, with a round trip; record the page without open connections, or reduce "
+            "work by the RTT"
+        ),
+    ]
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

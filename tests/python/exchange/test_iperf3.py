@@ -95,6 +95,38 @@ def written(path: Path, document: Any) -> Path:
     return path
 
 
+def test_events_of_a_stream_are_the_parts_of_a_test(tmp_path: Path) -> None:
+    whole = iperf3()
+    events = [
+        ("start", whole["start"]),
+        *(("interval", one) for one in whole["intervals"]),
+        ("end", whole["end"]),
+    ]
+    lines = [json.dumps({"event": name, "data": data}) for name, data in events]
+    (tmp_path / "a.json").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    (tmp_path / "b.json").write_text(json.dumps(whole), encoding="utf-8")
+    one, other = (importing.measured([tmp_path / f"{name}.json"], "x")[0] for name in "ab")
+    assert one.table("flows", warmup_s=0.0).equals(other.table("flows", warmup_s=0.0))
+    assert one.notes == other.notes
+    (tmp_path / "a.json").write_text(f"{lines[0]}\n{{\n", encoding="utf-8")
+    with pytest.raises(sj.DamagedResultError, match=r"a\.json: line 2: not valid JSON"):
+        importing.measured([tmp_path / "a.json"])
+
+
+def test_the_retransmissions_of_a_test_that_only_receives_are_those_of_its_end(
+    tmp_path: Path,
+) -> None:
+    sender = {"socket": 7, "bytes": 1_000_000, "retransmits": 9}
+    end = {"streams": [{"sender": sender, "receiver": {"socket": 7, "bytes": 1_000_000}}]}
+    (tmp_path / "a.json").write_text(json.dumps(iperf3(end=end)), encoding="utf-8")
+    (one,) = importing.measured([tmp_path / "a.json"])
+    down = one.table("flows", warmup_s=0.0).filter(direction="down")
+    assert down["retransmits"].to_list() == [9]
+    # They are not those after a warm-up.
+    later = one.table("flows", warmup_s=1.0).filter(direction="down")
+    assert later["retransmits"].to_list() == [None]
+
+
 def test_streams_are_flows_with_rtt_window_and_retransmissions(tmp_path: Path) -> None:
     (one,) = importing.measured([written(tmp_path / "a.json", iperf3())])
     assert (one.load_s, one.end_s, one.origin["time"]) == (0.0, 2.0, "2020-09-13T12:26:40Z")

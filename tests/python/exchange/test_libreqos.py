@@ -60,6 +60,20 @@ def test_no_node_or_circuit_is_faster_than_its_parent(tmp_path: Path) -> None:
     assert '{ name = "AP_1", parent = "Tower_A", rate = "20mbit" },' in text
     assert '{ name = "Smith", parent = "AP_2", rate = "15mbit", ceil = "15mbit",' in text
     assert "node AP_1: download is limited to the 20 Mbit/s of its parent Tower_A" in notes
+    assert (
+        "circuit Smith: download maximum 50 Mbit/s is limited to the 15 Mbit/s of its parent AP_2"
+    ) in notes
+
+
+def test_devices_of_a_circuit_that_differ_give_a_note(tmp_path: Path) -> None:
+    devices = DEVICES.replace("100.64.0.3,,1,1,10,5", "100.64.0.3,,1,1,11,5")
+    text, notes = configuration.scenario(
+        libreqos.configuration(written(tmp_path, NETWORK, devices))
+    )
+    assert 'rate = "1mbit", ceil = "10mbit"' in text
+    assert notes[0] == (
+        "circuit 968_Circle_St._Gurnee: line 4 has another rate, parent node or sqm than line 3, which counts"
+    )
 
 
 def test_an_unknown_parent_and_a_minimum_above_the_maximum_give_notes(tmp_path: Path) -> None:
