@@ -121,6 +121,59 @@ impl Quantity {
         })
     }
 
+    /// How many of the usual unit the unit in the name of a column is, such as `rate_kbps`; an error if only bytes fit.
+    pub(super) fn unit_in_name(self, name: &str) -> Result<Option<f64>, String> {
+        let known: &[(&[&str], f64)] = match self {
+            Self::Rate => &[
+                (&["bps", "bit", "bits"], 1e-6),
+                (&["kbps", "kbit", "kbits"], 1e-3),
+                (&["mbps", "mbit", "mbits"], 1.0),
+                (&["gbps", "gbit", "gbits"], 1e3),
+            ],
+            Self::Delay => &[
+                (&["ns", "nsec", "nanoseconds"], 1e-6),
+                (&["us", "µs", "usec", "microseconds"], 1e-3),
+                (&["ms", "msec", "milliseconds"], 1.0),
+                (&["s", "sec", "secs", "seconds"], 1e3),
+            ],
+            Self::Loss => &[
+                (&["percent", "pct"], 1.0),
+                (&["fraction", "ratio", "share"], 100.0),
+            ],
+        };
+        for word in name.split(|c: char| !c.is_alphanumeric()) {
+            let lower = word.to_lowercase();
+            if let Some(&(_, factor)) = known.iter().find(|(names, _)| names.contains(&&*lower)) {
+                // In MBps, the letter B is that of bytes; in KBPS, all are capitals.
+                let of_bytes = self == Self::Rate
+                    && word.contains('B')
+                    && word.contains(char::is_lowercase)
+                    && word != "Bits";
+                if !of_bytes {
+                    return Ok(Some(factor));
+                }
+            }
+            let bytes = [
+                "byte", "bytes", "kbyte", "kbytes", "mbyte", "mbytes", "kb", "mb", "gb",
+            ];
+            if self == Self::Rate && (word.ends_with("Bps") || bytes.contains(&&*lower)) {
+                return Err(
+                    "the name of the column has a unit of bytes; expected rates in bits".to_owned(),
+                );
+            }
+        }
+        Ok(None)
+    }
+
+    /// An example of the name of a column.
+    pub(super) const fn example_of_name(self) -> &'static str {
+        match self {
+            Self::Rate => "rate_mbit",
+            Self::Delay => "delay_ms",
+            Self::Loss => "loss_percent",
+        }
+    }
+
     /// An example of a point.
     const fn example(self) -> &'static str {
         match self {

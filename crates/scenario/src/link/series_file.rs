@@ -2,7 +2,7 @@
 //!
 //! | format | recognised by | times and values |
 //! |---|---|---|
-//! | columns | anything else | a time in s and a value, apart by commas, semicolons, tabs or spaces; the first line may name them |
+//! | columns | anything else | a time in s and a value, apart by commas, semicolons, tabs or spaces; the first line may name them, with units such as `time_ms` and `rate_kbps` |
 //! | `LeoReplayer` delays | one column | line *i*: the value from 10 ms (*i* - 1) on |
 //! | cake-autorate log | a line that begins with `LOAD_HEADER` or `DATA_HEADER` | `LOG_TIMESTAMP` in s, and a column in kbit/s or µs |
 //! | rattan pattern | `[` or `{` | `[[ms, [value, …]], …]`: each value holds for this number of ms; or `RepeatedBwPatternConfig` of `StaticBwConfig` |
@@ -26,6 +26,9 @@ use crate::value::{Node, Table, Value, time_text};
 
 /// Time from one line to the next in a file with one column.
 const LINE: Duration = Duration::from_millis(10);
+
+/// Times of this many seconds after 1970 are in another unit: the year 5138.
+const LATEST_S: f64 = 1e11;
 
 /// How the columns of a file are to be read.
 struct Columns<'a> {
@@ -160,12 +163,32 @@ impl Rows {
         };
         let header = lines.next_if(|(_, line)| is_header(line));
         let names = header.map(|(_, line)| fields(line));
+        let name = |at: usize| names.as_ref().and_then(|names| names.get(at)).copied();
+        let scale = name(0).map(|name| Quantity::Delay.unit_in_name(name));
+        // Of the usual unit of a delay, which is ms.
+        let seconds = scale.transpose()?.flatten().unwrap_or(1e3) / 1e3;
         let value = columns
             .column
             .map(|column| index(column, names.as_deref()))
             .transpose()?;
+        if columns.unit.is_none()
+            && let Some(name) = name(value.unwrap_or(1))
+        {
+            self.unit = quantity
+                .unit_in_name(name)
+                .map_err(|rule| format!("{rule}, or unit"))?;
+        }
         for (n, line) in lines {
-            let fields = fields(line);
+            let mut fields = fields(line);
+            while fields.last().is_some_and(|field| field.is_empty()) {
+                fields.pop();
+            }
+            if fields.len() > 2 && value.is_none() {
+                return Err(format!(
+                    "line {n}: {} columns; set column, a name or a number from 1",
+                    fields.len()
+                ));
+            }
             if let ([alone], None) = (fields.as_slice(), value) {
                 // A file of LeoReplayer. One column of numbers for a rate is most likely a trace of Mahimahi.
                 if quantity != Quantity::Delay {
@@ -183,6 +206,15 @@ impl Rows {
                 self.push(n, Some(&at.as_str()), Some(alone))?;
             } else {
                 self.push(n, fields.first(), fields.get(value.unwrap_or(1)))?;
+                if let Some((_, at, _)) = self.rows.last_mut() {
+                    *at *= seconds;
+                    if *at > LATEST_S {
+                        return Err(format!(
+                            "line {n}: a time too large for seconds; expected a first line with names such as time_ms,{}",
+                            quantity.example_of_name()
+                        ));
+                    }
+                }
             }
         }
         Ok(())

@@ -150,3 +150,54 @@ fn a_line_without_the_chosen_column_is_refused() {
     let error = points("0 1\n1 2\n", Quantity::Rate, &ninth).unwrap_err();
     assert_eq!(error, "line 1: too few columns");
 }
+
+#[test]
+fn units_in_the_names_of_columns_count() {
+    let expected = Ok((vec![(0, 12_000_000), (2_000, 8_000_000)], 4_000));
+    for text in [
+        "time_s,rate_kbps\n0,12000\n2,8000\n",
+        "time_ms,RATE_KBPS\n0,12000\n2000,8000\n",
+        "time (ns GMT),Mbit/s\n1612137600000000000,12\n1612137602000000000,8\n",
+        "epoch_ms\tdownlink\n1612137600000\t12\n1612137602000\t8\n",
+        "time,bits\n0,12000000,\n2,8000000,\n",
+    ] {
+        assert_eq!(points(text, Quantity::Rate, &USUAL), expected, "{text}");
+    }
+    let delays = points(
+        "time_s,delay_us\n0,12000\n2,8000\n",
+        Quantity::Delay,
+        &USUAL,
+    );
+    assert_eq!(
+        delays,
+        Ok((vec![(0, 12_000_000), (2_000, 8_000_000)], 4_000))
+    );
+    // What the scenario says is decisive.
+    let kbit = Columns {
+        unit: Some(1e-3),
+        ..USUAL
+    };
+    let read = points("time,mbps\n0,12000\n2,8000\n", Quantity::Rate, &kbit);
+    assert_eq!(read, expected);
+}
+
+#[test]
+fn units_that_cannot_be_told_and_columns_that_are_not_chosen_are_refused() {
+    for (text, wanted) in [
+        (
+            "0 549 59.8\n",
+            "line 1: 3 columns; set column, a name or a number from 1",
+        ),
+        (
+            "1612137600000 10\n",
+            "line 1: a time too large for seconds; expected a first line with names such as time_ms,rate_mbit",
+        ),
+        (
+            "time,rate_MBps\n0,1\n",
+            "the name of the column has a unit of bytes; expected rates in bits, or unit",
+        ),
+    ] {
+        let error = points(text, Quantity::Rate, &USUAL).unwrap_err();
+        assert_eq!(error, wanted, "{text}");
+    }
+}
