@@ -7,7 +7,7 @@
 
 mod packets;
 
-use std::ffi::{CStr, c_int, c_ulong, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
@@ -50,7 +50,7 @@ pub(crate) fn create_tun(tun: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     let result = unsafe {
         libc::ioctl(
             tun.as_raw_fd(),
-            libc::TUNSETIFF as c_ulong,
+            libc::TUNSETIFF as libc::Ioctl,
             (&raw mut request).cast::<c_void>(),
         )
     };
@@ -88,7 +88,7 @@ pub(crate) fn switch_off(socket: BorrowedFd<'_>, device: &str, what: Offload) ->
         rest: [u8; 24 - size_of::<*mut Setting>()],
     }
     const _: () = assert!(size_of::<Request>() == size_of::<libc::ifreq>());
-    const SIOCETHTOOL: c_ulong = 0x8946;
+    const SIOCETHTOOL: libc::Ioctl = 0x8946;
     let mut setting = Setting {
         command: what as u32,
         value: 0,
