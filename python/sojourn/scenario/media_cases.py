@@ -211,8 +211,8 @@ def rfc8867(
     -------
     Scenario
         The scenario. Section 4.2 names a jitter of at most 30 ms: the jitter of each link is
-        normally distributed with a standard deviation of 5 ms (RFC 8868, section 4.5.3) and not
-        truncated at 15 ms, and packets stay in order.
+        normally distributed with a standard deviation of 5 ms (RFC 8868, section 4.5.3),
+        truncated at 20 ms instead of 15 ms, and packets stay in order.
 
     Raises
     ------
