@@ -55,8 +55,7 @@ GROUPS = {
     "controls": ("Congestion controls", "The congestion controls and their parameters."),
     "testing": (
         "Testing",
-        "Bottlenecks for the tests of protocol stacks; checks for queues of your own, and queues "
-        "without a simulation.",
+        "Bottlenecks for protocol stacks, checks for your queues, queues without a simulation.",
     ),
     "exchange": ("Exchange", "Results for other programs, and their measurements."),
     "units": ("Units", "Numbers with a unit, for parameters that need one."),

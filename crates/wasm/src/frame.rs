@@ -89,7 +89,7 @@ impl Frame for Columns {
 /// All tables of a run: the length of a header (4 bytes), the header as JSON, and the bytes of the columns in its order.
 ///
 /// ```text
-/// [[table, [{name, type, rows, bytes}]]]     each column: a byte for each row, then so many bytes of values
+/// [[table, [{name, type, rows, bytes}]]]     each column: a byte for each row, then the values, in that many bytes
 /// ```
 #[expect(clippy::missing_panics_doc, reason = "a header has a few kilobytes")]
 pub fn encoded(cell: Cell<'_>) -> Vec<u8> {

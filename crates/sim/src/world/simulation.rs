@@ -6,9 +6,7 @@ use sojourn_apps::PingSample;
 use sojourn_net::{Bytes, Duration, Instant, Rate};
 use sojourn_path::links::Events;
 use sojourn_qdisc::Qdisc;
-use sojourn_records::{
-    FlowSample, LinkCounters, LinkSample, Records, SignalRecord, StateSample,
-};
+use sojourn_records::{FlowSample, LinkCounters, LinkSample, Records, SignalRecord, StateSample};
 use sojourn_scenario::plan::{Change, Config, ConfigError};
 
 use super::{RunConfig, World};

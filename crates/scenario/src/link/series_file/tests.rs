@@ -182,7 +182,7 @@ fn units_in_the_names_of_columns_count() {
 }
 
 #[test]
-fn units_that_cannot_be_told_and_columns_that_are_not_chosen_are_refused() {
+fn units_that_are_unclear_and_columns_that_are_not_chosen_are_refused() {
     for (text, wanted) in [
         (
             "0 549 59.8\n",
