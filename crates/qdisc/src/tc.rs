@@ -314,11 +314,11 @@ const KINDS_OF_TC: &[(&str, &str)] = &[
     ),
     (
         "hfsc",
-        "for one class, the link does this: set its rate and burst, and name the queue of the class",
+        "not modelled: for a single class, set rate and burst of the link, and name the queue of the class",
     ),
     (
         "cbq",
-        "for one class, the link does this: set its rate and burst, and name the queue of the class",
+        "not modelled: for a single class, set rate and burst of the link, and name the queue of the class",
     ),
     (
         "netem",
@@ -342,7 +342,10 @@ const KINDS_OF_TC: &[(&str, &str)] = &[
         "cbs",
         "credit-based shapers are not modelled; a link has rate and burst",
     ),
-    ("ets", "use prio for strict bands or drr for shares"),
+    (
+        "ets",
+        "use prio for strict bands, or drr in a scenario for shares",
+    ),
     (
         "qfq",
         "use drr, which shares the link in the same proportions",

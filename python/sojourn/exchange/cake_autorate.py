@@ -83,7 +83,7 @@ def controller(text: str) -> list[str]:
     )
     return [
         "The rates are fixed. To let the controller of cake-autorate change them, copy",
-        "examples/autorate.py of Sojourn beside this file, append",
+        "examples/autorate.py of Sojourn beside this file, append to that copy",
         "",
         "    class Router(Autorate):",
         f"        shapers = {{{shapers}}}",

@@ -101,7 +101,7 @@ def measured(path: str | Path, arm: str | None = None) -> Measurement:
 
 
 def _joined(records: list[dict[str, Any]]) -> Mapping[str, Any]:
-    """Return the document of a test whose parts are events, as with ``--json-stream``."""
+    """Return the document of a test whose parts are the events of a stream."""
     parts = {text(one.get("event")): one.get("data") for one in records}
     intervals = [one.get("data") for one in records if one.get("event") == "interval"]
     return {**parts, "intervals": intervals}

@@ -398,8 +398,8 @@ def test_tbf_and_other_configurations_are_read_through_their_commands() -> None:
         (
             "tc qdisc add dev e root hfsc default 1",
             (
-                'F: line 1: unknown queue "hfsc"; for one class, the link does this: set its rate '
-                "and burst, and name the queue of the class"
+                'F: line 1: unknown queue "hfsc"; not modelled: for a single class, set rate and '
+                "burst of the link, and name the queue of the class"
             ),
         ),
         (
