@@ -1,5 +1,7 @@
 //! Simulations that Python steers step by step.
 
+#![expect(clippy::needless_pass_by_value, reason = "converted from Python")]
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
@@ -15,7 +17,7 @@ use crate::scenario::PyScenario;
 
 /// Simulations of scenarios that are advanced together, step by step.
 ///
-/// `action` is "none", "drop_probability", "time" or "windows"; `key` names the time of the queue, and
+/// `action` is `none`, `drop_probability`, `time` or `windows`; `key` names the time of the queue, and
 /// `most` is the limit of the FIFO or the number of flows with a window.
 #[pyclass(name = "Batch", module = "sojourn._core", frozen)]
 #[derive(Debug)]

@@ -46,7 +46,6 @@ impl PyDrivenQueue {
     }
 
     /// A packet arrives.
-    #[expect(clippy::too_many_arguments, reason = "the fields of a packet")]
     fn enqueue(
         &mut self,
         py: Python<'_>,
