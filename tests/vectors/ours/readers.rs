@@ -36,7 +36,12 @@ impl Vector {
     /// `None`: the kernel drew random numbers.
     fn read(path: &Path) -> Option<Self> {
         let json: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-        assert_eq!(json["schema"], "sojourn-qdisc-vector/1", "{path:?}");
+        assert_eq!(
+            json["schema"],
+            "sojourn-qdisc-vector/1",
+            "{}",
+            path.display()
+        );
         let list = |key: &str| -> Vec<u64> { serde_json::from_value(json[key].clone()).unwrap() };
         Some(Self {
             path: path.to_owned(),
@@ -90,7 +95,8 @@ fn library() -> PathBuf {
     let file = folder.join("libvectors_queues.so");
     assert!(
         file.exists(),
-        "cargo test -p sojourn-vectors builds {file:?}"
+        "cargo test -p sojourn-vectors builds {}",
+        file.display()
     );
     folder
 }
