@@ -7,8 +7,6 @@ use std::ops::Range;
 use sojourn_net::{Duration, Ecn, Instant, Rate, Rng};
 use sojourn_path::{Bottleneck, Direction, Headers, Path, udp_flow};
 
-use crate::outcome::Sent;
-
 /// The destination of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum To {
@@ -23,6 +21,13 @@ impl To {
             Self::Server => Self::Client,
         }
     }
+}
+
+/// A datagram sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    pub(crate) at: Instant,
+    pub(crate) to: To,
 }
 
 /// One direction.

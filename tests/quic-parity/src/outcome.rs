@@ -2,7 +2,7 @@
 
 use sojourn_net::{Duration, Instant};
 
-use crate::network::To;
+use crate::network::{Sent, To};
 
 /// A request and a response on stream 0.
 #[derive(Clone, Copy, Debug)]
@@ -11,13 +11,6 @@ pub(crate) struct Transfer {
     pub(crate) request: u64,
     /// Bytes that the server sends once it has the request.
     pub(crate) response: u64,
-}
-
-/// A datagram sent.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sent {
-    pub(crate) at: Instant,
-    pub(crate) to: To,
 }
 
 /// How a transfer went.
