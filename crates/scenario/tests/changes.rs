@@ -151,7 +151,7 @@ fn a_trace_is_read_from_its_file() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("t.csv"), "s,ms,mbit\n0,20,5\n10,30,6\n").unwrap();
     let text = "duration = \"60s\"\nlinks.down = \"unlimited\"\n[links.up]\nqdisc = \"codel\"\n\
-        delay_trace = \"t.csv\"\nrate_trace = { file = \"t.csv\", column = 3, unit = \"kbit\" }\n\
+        delay_trace = { file = \"t.csv\", column = 2 }\nrate_trace = { file = \"t.csv\", column = 3, unit = \"kbit\" }\n\
         [[traffic]]\ntype = \"ping\"\ndirection = \"up\"\n";
     let read = |text: &str| Scenario::from_toml_in(text, folder.path());
     let scenario = read(text).unwrap();
