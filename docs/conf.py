@@ -49,7 +49,10 @@ exclude_patterns = [
 nitpicky = True
 nitpick_ignore_regex = [
     # Types of other packages: their documentation is not needed to build ours.
-    (r"py:.*", r"(polars|pl|numpy|np|matplotlib|datetime|pathlib|collections|typing|enum|os)\..*"),
+    (
+        r"py:.*",
+        r"(polars|pl|numpy|np|matplotlib|gymnasium|datetime|pathlib|collections|typing|enum|os)\..*",
+    ),
     (r"py:class", r"(Any|Callable|Iterable|Iterator|Mapping|Sequence|Path|Literal|Self)"),
     (r"py:class", r"(DataFrame|Figure|Axes|timedelta|optional|ClassVar.*)"),
 ]
@@ -66,6 +69,7 @@ nitpick_ignore = [
     ("py:class", "sojourn.document.Brief"),
     ("py:class", "sojourn.document.Table"),
     ("py:class", "sojourn.execute.executor.Executor"),
+    ("py:class", "sojourn.gym.tasks.Numbers"),
     ("py:class", "sojourn.queues.base.Entry"),
     ("py:class", "sojourn.queues.base.Text"),
     ("py:class", "sojourn.search.settings.Settings"),

@@ -98,7 +98,9 @@ def _directive(name: str) -> str:
     """Return the autodoc directive for a public name."""
     thing = getattr(sojourn, name)
     if isinstance(thing, ModuleType):
-        return f".. automodule:: sojourn.{name}\n   :members:\n"
+        # The names that follow are those of the package again.
+        back = ".. currentmodule:: sojourn\n"
+        return f".. automodule:: sojourn.{name}\n   :members:\n\n{back}"
     if isinstance(thing, type):
         kind = "autoexception" if issubclass(thing, Exception) else "autoclass"
         # What a result inherits is documented with it: its base class is private.

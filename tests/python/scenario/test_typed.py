@@ -143,7 +143,10 @@ def test_a_link_follows_traces(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("s,mbit,ms\n0,5,20\n10,15,30\n", encoding="utf-8")
     file = str(tmp_path / "t.csv")
     link = sj.Link(
-        rate_trace=file, qdisc="codel", delay_trace={"file": file, "column": "ms"}, drop=[3, 7]
+        rate_trace={"file": file, "column": "mbit"},
+        qdisc="codel",
+        delay_trace={"file": file, "column": "ms"},
+        drop=[3, 7],
     )
     scenario = sj.Scenario(
         duration="4s", links={"up": link, "down": "unlimited"}, traffic=[sj.Ping(direction="up")]

@@ -242,7 +242,9 @@ class Evidence:
                 link,
                 mean(self._busy_share(row) for row in of_link),
                 mean(row["utilisation"] for row in of_link),
-                mean(row["driver_ms_p95"] for row in of_link),
+                mean(row["driver_ms_p95"] for row in of_link)
+                if "tx_ring" in self.arms[arm].links.get(link, {})
+                else None,
             )
             for (arm, link), of_link in grouped(self.links, itemgetter("arm", "link")).items()
         ]
