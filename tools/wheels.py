@@ -102,6 +102,8 @@ def missing() -> list[str]:
             importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             found.append(f"{sys.executable} -m pip install {package}")
+    if not Path(pgo.tool("llvm-readobj")).exists():
+        found.append("rustup component add llvm-tools")
     if shutil.which("x86_64-w64-mingw32-gcc") is None:
         found.append("apt-get install gcc-mingw-w64-x86-64")
     return found
