@@ -21,14 +21,10 @@ use crate::scenario::PyScenario;
 /// `most` is the limit of the FIFO or the number of flows with a window.
 #[pyclass(name = "Batch", module = "sojourn._core", frozen)]
 #[derive(Debug)]
-pub(crate) struct PyBatch(Mutex<Buffered>);
-
-#[derive(Debug)]
-struct Buffered {
-    batch: Batch,
-    actions: Vec<f64>,
-    numbers: Vec<f64>,
-}
+pub(crate) struct PyBatch(
+    /// Locked without the interpreter's lock, or for a moment: two threads would wait for each other otherwise.
+    Mutex<Batch>,
+);
 
 #[pymethods]
 impl PyBatch {
@@ -61,13 +57,8 @@ impl PyBatch {
             step,
             action,
         };
-        let (actions, numbers) = (setup.actions() * size, setup.columns() * size);
         let batch = Batch::new(setup, size, threads).map_err(BackendError::from)?;
-        Ok(Self(Mutex::new(Buffered {
-            batch,
-            actions: vec![0.0; actions],
-            numbers: vec![0.0; numbers],
-        })))
+        Ok(Self(Mutex::new(batch)))
     }
 
     /// Names of the numbers of the link.
@@ -85,7 +76,7 @@ impl PyBatch {
     /// Number of columns of a simulation.
     #[getter]
     fn columns(&self) -> usize {
-        locked(&self.0).batch.setup().columns()
+        locked(&self.0).setup().columns()
     }
 
     /// Start an episode and write its numbers, float64, at the end of the warm-up.
@@ -99,8 +90,7 @@ impl PyBatch {
     ) -> Result<(), Failure> {
         let mut numbers = vec![0.0; to.item_count()];
         let reset = py.detach(|| {
-            let mut buffered = locked(&self.0);
-            let batch = &mut buffered.batch;
+            let mut batch = locked(&self.0);
             let reset = || batch.reset(number, scenario, seed, &mut numbers);
             catch_unwind(AssertUnwindSafe(reset))
         });
@@ -115,22 +105,21 @@ impl PyBatch {
         actions: PyBuffer<f64>,
         to: PyBuffer<f64>,
     ) -> Result<(), Failure> {
-        let mut buffered = locked(&self.0);
-        if actions.item_count() != buffered.actions.len()
-            || to.item_count() != buffered.numbers.len()
-        {
+        let taken = actions.to_vec(py)?;
+        let mut numbers = vec![0.0; to.item_count()];
+        let stepped = py.detach(|| {
+            let mut batch = locked(&self.0);
+            let (of_action, columns) = (batch.setup().actions(), batch.setup().columns());
+            if (taken.len(), numbers.len()) != (of_action * batch.size(), columns * batch.size()) {
+                return Ok(false);
+            }
+            catch_unwind(AssertUnwindSafe(|| batch.step(&taken, &mut numbers))).map(|()| true)
+        });
+        if !stepped.map_err(|_| failed())? {
             let text = "actions and numbers must have the size of the batch";
             return Err(Failure::Python(PyValueError::new_err(text)));
         }
-        let Buffered {
-            batch,
-            actions: taken,
-            numbers,
-        } = &mut *buffered;
-        actions.copy_to_slice(py, taken)?;
-        let stepped = py.detach(|| catch_unwind(AssertUnwindSafe(|| batch.step(taken, numbers))));
-        stepped.map_err(|_| failed())?;
-        Ok(to.copy_from_slice(py, numbers)?)
+        Ok(to.copy_from_slice(py, &numbers)?)
     }
 }
 

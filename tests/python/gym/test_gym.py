@@ -189,3 +189,29 @@ def test_the_example_trains_a_policy() -> None:
     )
     means = dict(line.rsplit(maxsplit=1) for line in done.stdout.splitlines())
     assert float(means["trained"]) > float(means["untrained"])
+
+
+TWO_THREADS = """
+import threading
+import numpy as np
+from sojourn import gym
+from sojourn.gym.simulations import Simulations
+
+simulations = Simulations(gym.AqmTask(duration="3s"), 8)
+for number in range(8):
+    simulations.reset(number, np.random.default_rng(number))
+
+def steps():
+    for _ in range(100):
+        simulations.step(np.full((8, 1), -0.5))
+
+threads = [threading.Thread(target=steps) for _ in range(2)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_two_threads_of_a_program_do_not_wait_for_each_other() -> None:
+    subprocess.run([sys.executable, "-c", TWO_THREADS], check=True, timeout=120)
