@@ -27,7 +27,7 @@ OLDEST_RUST := 1.88
 DIR ?= results/residential/scenarios/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help compile compile-release compile-test wheel wheels generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-quick test-full kills sweep-kills live-kills golden golden-quick golden-update publish-check semver-check stacks studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-plugins bench-gym bench-store bench-lab bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update ns3 ns3-update rfc7928 rfc7928-update rfc9743-update vectors vectors-ns3 soak fuzz sanitize mutants report wasm docs figures user-strings clean
+.PHONY: help compile compile-release compile-test wheel wheels audit generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-rust test-quick test-full kills sweep-kills live-kills golden golden-quick golden-platforms golden-update publish-check semver-check stacks studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-plugins bench-gym bench-store bench-lab bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update ns3 ns3-update rfc7928 rfc7928-update rfc9743-update vectors vectors-ns3 soak fuzz sanitize mutants report wasm docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,20 +39,34 @@ $(PACKAGES): requirements-dev.lock
 	@echo 'creating the virtual environment $(VENV)'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo 'installing the development tools into it: a minute the first time'
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-dev.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes --requirement requirements-dev.lock
 	@touch $@
 
 $(EXTENSION): $(PACKAGES) $(SOURCES)
 	@echo 'building the extension: minutes the first time, less after a change'
-	@CARGO_TERM_QUIET=true VIRTUAL_ENV="$(abspath $(VENV))" $(BIN)/python -m maturin develop --release --quiet > /dev/null
+	@CARGO_TERM_QUIET=true VIRTUAL_ENV="$(abspath $(VENV))" $(BIN)/python -m maturin develop --profile local --quiet > /dev/null
 	@touch $@
 
 wheel: $(PACKAGES) ## Build a wheel in target/wheels, with a new profile: 10 minutes; needs llvm-tools (rustup component add llvm-tools).
 	$(BIN)/python tools/pgo.py wheel
 
 wheels: $(PACKAGES) ## Build the wheels of all platforms and the sdist in target/wheels; needs MinGW-w64; an hour of CPU time.
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'cargo-zigbuild==0.24.1' 'ziglang==0.17.1'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'cargo-zigbuild==0.24.1' 'pex==2.105.2' 'ziglang==0.17.1'
 	$(BIN)/python tools/wheels.py
+	$(MAKE) --no-print-directory audit
+
+audit: ## Check the files in target/wheels with twine, auditwheel, abi3audit and pyroma, in an environment of their own.
+	@test -x target/audit/bin/twine || $(PYTHON) -m venv target/audit
+	@target/audit/bin/python -m pip install --quiet --disable-pip-version-check twine auditwheel abi3audit pyroma
+	target/audit/bin/twine check --strict target/wheels/*.whl target/wheels/*.tar.gz
+	target/audit/bin/abi3audit --strict target/wheels/*.whl
+	for wheel in target/wheels/*linux*.whl; do target/audit/bin/auditwheel --quiet show $$wheel || exit 1; done
+	target/audit/bin/pyroma --file --min 8 $(wildcard target/wheels/*.tar.gz)
+
+golden-platforms: setup ## Run the golden corpus on arm64 (qemu), musl and Windows (Wine), whose files it builds; an hour.
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'cargo-zigbuild==0.24.1' 'pex==2.105.2' 'ziglang==0.17.1'
+	$(BIN)/python tools/wheels.py linux-aarch64 program-x86_64 program-aarch64 program-windows
+	$(BIN)/python tools/platforms.py
 
 lock: ## Update requirements-dev.lock from pyproject.toml; needs uv.
 	@uv --version > /dev/null 2>&1 || { echo 'make lock: python3 -m pip install uv'; exit 2; }
@@ -89,7 +103,7 @@ compile: ## Compile all that make test runs: optimised programs beside tests and
 	@$(MAKE) --no-print-directory --jobs 2 compile-release compile-test
 
 compile-release: setup
-	cargo build --release --quiet -p sojourn-parity
+	cargo build --profile local --quiet -p sojourn-parity
 	cargo build --release --quiet -p sojourn-bench --bin sojourn-bench
 
 compile-test:
@@ -104,20 +118,22 @@ test test-full: export SOJOURN_SKIPPED := $(CURDIR)/target/skipped.txt
 
 test: compile ## Run all checks, all tests and the build of the documentation.
 	@mkdir -p target && rm -f $(SOJOURN_SKIPPED)
-	@# Most of these keep one processor busy.
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check reference instructions parity
-	cargo test --workspace --quiet
-	$(BIN)/python -m pytest --quiet -rs --numprocesses 2 --dist loadfile -m 'not slow' $(LIVE_TESTS:%=--ignore %)
+	@# Most of these keep one processor busy, and tests wait for programs, timers and disks.
+	@$(MAKE) --no-print-directory --jobs 3 --output-sync=target check reference instructions parity test-rust
+	$(BIN)/python -m pytest --quiet -rs --numprocesses 3 --dist loadfile -m 'not slow' $(LIVE_TESTS:%=--ignore %)
 	$(BIN)/python -m pytest --quiet -rs $(LIVE_TESTS)
 	$(MAKE) docs
 	@echo
 	@$(PYTHON) tools/skipped.py 'make test' $(SOJOURN_SKIPPED)
 
+test-rust:
+	cargo test --workspace --quiet
+
 deny: ## Check licences, sources and second versions of all crates (deny.toml); needs cargo-deny.
 	@cargo deny --version > /dev/null 2>&1 || { echo 'make deny: cargo install --locked cargo-deny'; exit 2; }
 	cargo deny --locked check licenses sources bans
 
-test-full: deny test golden stacks studies kills sweep-kills live-kills ## Run make deny, test, golden, stacks, studies and all kills, and the tests that are too slow for make test.
+test-full: deny test golden golden-platforms stacks studies kills sweep-kills live-kills ## Run make deny, test, golden, golden-platforms, stacks, studies and all kills, and the tests that are too slow for make test.
 	$(PYTHON) tools/check_skeletons.py
 	cargo test --quiet -p sojourn-path-c -- --ignored
 	$(BIN)/python tools/check_mutations.py
@@ -259,8 +275,10 @@ bench-peers-update: bench-peers ## The same, store the numbers and write their t
 
 parity: ## Compare with Linux and, for QUIC, with quinn-proto; check the tables of docs/validation.
 	@mkdir -p target/parity
-	cargo run --release --quiet -p sojourn-parity -- --misses --require 0.994 --require-half 0.95 --require-stacks 0.95 --markdown target/parity/parity.md
-	cargo run --quiet --profile test -p sojourn-quic-parity -- --markdown target/parity/quic.md
+	cargo run --profile local --quiet -p sojourn-parity -- --misses --require 0.994 --require-half 0.95 --require-stacks 0.95 --markdown target/parity/parity.md
+	@# With the features of all crates, as the tests are built.
+	cargo build --workspace --quiet --profile test --bin sojourn-quic-parity
+	target/debug/sojourn-quic-parity --markdown target/parity/quic.md
 	@$(PYTHON) tools/measured.py --target parity-update $(WRITE) docs/validation/parity.md target/parity/parity.md
 	@$(PYTHON) tools/measured.py --target parity-update $(WRITE) docs/validation/quic.md target/parity/quic.md
 

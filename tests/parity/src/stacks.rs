@@ -12,7 +12,7 @@ use std::thread;
 
 use regex_lite::Regex;
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::Value;
 use sojourn_net::{Duration, Instant};
 use sojourn_records::{FlowRecord, Records};
 use sojourn_scenario::plan::Traffic;
@@ -42,7 +42,7 @@ struct Measured {
 
 #[derive(Debug, Deserialize)]
 struct Entry {
-    scenario: Box<RawValue>,
+    scenario: Value,
     /// The values of each metric, one per run of the kernel.
     linux: BTreeMap<String, Vec<f64>>,
 }
@@ -165,7 +165,8 @@ impl Measured {
         let on_kernel = kernel.is_none_or(|k| self.kernel.starts_with(&format!("{k}.")));
         let mut chosen = Vec::new();
         for entry in &self.scenarios {
-            let scenario = Scenario::from_json(entry.scenario.get()).map_err(|e| e.to_string())?;
+            let scenario =
+                Scenario::from_json(&entry.scenario.to_string()).map_err(|e| e.to_string())?;
             if on_kernel && only.is_match(scenario.name()) {
                 chosen.push((entry, scenario));
             }

@@ -38,8 +38,8 @@ class Tail(sj.PythonQueue):
 @pytest.fixture(scope="module")
 def library() -> Path:
     """Build the example."""
-    # The profile and the features of `cargo test --workspace`: nothing is compiled twice.
-    command = ["cargo", "build", "--quiet", "--workspace", "--lib", "--profile", "test"]
+    # With its test, as `cargo test --workspace` builds it: nothing is compiled twice.
+    command = ["cargo", "test", "--quiet", "--workspace", "--no-run", "--test", "library"]
     subprocess.run(command, cwd=ROOT, check=True)
     return ROOT / "target/debug/libramp.so"
 
