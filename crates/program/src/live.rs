@@ -1,11 +1,8 @@
 //! Running a program behind a queue, with real packets.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use serde_json::json;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::flag;
 use sojourn_backend::Cancellation;
 use sojourn_lab::{Build, Scenario};
 use sojourn_live::{Live, Options};
@@ -13,12 +10,11 @@ use sojourn_net::Duration;
 
 use crate::arguments::{Live as Asked, Problem};
 use crate::run::{claimed, of_backend, saved};
+use crate::signals::Signals;
 use crate::summary;
 
 /// The longest run of a program.
 const LONGEST: &str = "3600s";
-/// Shells report 128 plus the number of the signal.
-const SIGNALLED: usize = 128;
 
 /// Runs a program and returns the exit code. Standard output is the program's; the summary goes to standard error.
 pub(crate) fn live(asked: &Asked) -> Result<u8, Problem> {
@@ -33,23 +29,17 @@ pub(crate) fn live(asked: &Asked) -> Result<u8, Problem> {
     let live = Live::new(Build::current().commit, options);
     sojourn_lab::check(&live, &scenario).map_err(Problem::usage)?;
     let claim = claimed(&asked.output)?;
-    let received = Arc::new(AtomicUsize::new(0));
-    for number in [SIGINT, SIGTERM, SIGHUP] {
-        let value = usize::try_from(number).unwrap_or_default();
-        flag::register_usize(number, Arc::clone(&received), value).map_err(Problem::environment)?;
-    }
-    let is_stopped = || received.load(Ordering::Relaxed) != 0;
+    let signals = Signals::receive()?;
+    let is_stopped = || signals.ended.load(Ordering::Relaxed);
     let cancellation = Cancellation::new(&is_stopped);
     let taken = || live.last().map_or(Duration::ZERO, |ended| ended.duration);
     let outcome = sojourn_lab::run_while_it_lasts(&live, &scenario, &cancellation, None, taken)
         .map_err(of_backend)?;
     eprint!("{}", summary::of(&outcome));
     saved(&outcome, claim.as_ref())?;
-    let code = match received.load(Ordering::Relaxed) {
-        0 => live.last().and_then(|ended| ended.status).unwrap_or(0),
-        number => i32::try_from(SIGNALLED + number).unwrap_or(i32::MAX),
-    };
-    Ok(u8::try_from(code).unwrap_or(u8::MAX))
+    let of_program = live.last().and_then(|ended| ended.status).unwrap_or(0);
+    let of_program = u8::try_from(of_program).unwrap_or(u8::MAX);
+    Ok(signals.status().unwrap_or(of_program))
 }
 
 /// The scenario of a program behind one link in each direction.

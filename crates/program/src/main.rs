@@ -7,6 +7,7 @@ mod arguments;
 #[cfg(target_os = "linux")]
 mod live;
 mod run;
+mod signals;
 mod summary;
 
 use std::io::{self, ErrorKind, Write as _};
@@ -35,7 +36,7 @@ Options:
   --version      Print the version.
 
 $SOJOURN_SERVER is the address of the other host. Exit codes are 2 for invalid input, 3 for what this machine lacks;
-`sojourn live` ends with the exit code of the program.
+`sojourn live` ends with the exit code of the program. Ctrl-C ends `sojourn run` with the runs that have finished (130).
 ";
 
 fn main() -> ExitCode {
@@ -43,7 +44,7 @@ fn main() -> ExitCode {
         Asked::Help => Ok((USAGE.to_owned(), 0)),
         Asked::Version => Ok((run::version(), 0)),
         Asked::Queues(name) => Ok((queues(name.as_deref())?, 0)),
-        Asked::Run(asked) => Ok((run::run(&asked)?, 0)),
+        Asked::Run(asked) => run::run(&asked),
         #[cfg(target_os = "linux")]
         Asked::Live(asked) => live::live(&asked).map(|status| (String::new(), status)),
         #[cfg(not(target_os = "linux"))]

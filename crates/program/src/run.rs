@@ -7,6 +7,7 @@ use sojourn_lab::{Build, Claim, Outcome, Replace, RunOptions, Scenario};
 use sojourn_sim::Simulator;
 
 use crate::arguments::{Output, Problem, Run};
+use crate::signals::Signals;
 use crate::summary;
 
 /// The backend with real packets.
@@ -19,8 +20,10 @@ pub(crate) fn version() -> String {
     format!("sojourn {} ({})\n", build.version, build.commit_text())
 }
 
-/// Runs a file, saves the result if asked to, and writes the summary.
-pub(crate) fn run(asked: &Run) -> Result<String, Problem> {
+/// Runs a file and saves the result if asked to; returns the summary and the exit code.
+///
+/// A signal ends it with the runs that have finished.
+pub(crate) fn run(asked: &Run) -> Result<(String, u8), Problem> {
     let file = asked.file.display();
     let text = std::fs::read_to_string(&asked.file)
         .map_err(|error| Problem::environment(format!("{file}: {error}")))?;
@@ -35,13 +38,23 @@ pub(crate) fn run(asked: &Run) -> Result<String, Problem> {
     let backend = registry.get(asked.on.as_deref()).map_err(Problem::usage)?;
     prepare(backend)?;
     let claim = claimed(&asked.output)?;
+    let signals = Signals::receive()?;
     let options = RunOptions {
         jobs: asked.jobs,
+        cancel: &signals.ended,
         ..RunOptions::default()
     };
     let outcome = sojourn_lab::run(backend, &scenario, options).map_err(of_backend)?;
+    let status = signals.status().unwrap_or(0);
+    if !outcome.is_complete() {
+        let (finished, total) = (outcome.finished(), outcome.total());
+        eprintln!("sojourn: interrupted: finished {finished} of {total} runs");
+        if finished == 0 {
+            return Ok((String::new(), status));
+        }
+    }
     saved(&outcome, claim.as_ref())?;
-    Ok(summary::of(&outcome))
+    Ok((summary::of(&outcome), status))
 }
 
 fn registry() -> Registry {

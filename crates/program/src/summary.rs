@@ -22,7 +22,7 @@ type Values = BTreeMap<&'static str, Vec<f64>>;
 
 /// Writes a table for each kind of metric that the result has.
 pub(crate) fn of(outcome: &Outcome) -> String {
-    let runs = outcome.finished() / outcome.scenario().arms().len().max(1);
+    let runs = (outcome.finished() / outcome.scenario().arms().len().max(1)).max(1);
     let mut text = match runs {
         1 => format!("{}: one run\n", outcome.scenario().name()),
         _ => format!(

@@ -94,6 +94,38 @@ fn a_file_is_run_and_its_result_saved() {
     );
 }
 
+#[cfg(unix)]
+#[test]
+fn a_signal_keeps_the_runs_that_have_finished() {
+    use std::thread::sleep;
+    use std::time::Duration;
+
+    let folder = tempfile::tempdir().expect("a folder");
+    // More runs than this machine finishes before the signal.
+    let many = SCENARIO.replace("replications = 2", "replications = 5000");
+    std::fs::write(folder.path().join("a.toml"), many).expect("a file");
+    let child = Command::new(env!("CARGO_BIN_EXE_sojourn"))
+        .args(["run", "a.toml", "--out", "r"])
+        .current_dir(folder.path())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    sleep(Duration::from_secs(1));
+    let killed = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .expect("kill is everywhere");
+    assert!(killed.success());
+    let output = child.wait_with_output().expect("it ends");
+    let (out, err) = printed(&output);
+    assert_eq!(output.status.code(), Some(130), "{err}");
+    assert!(err.starts_with("sojourn: interrupted: finished "), "{err}");
+    assert!(out.starts_with("two queues: means of "), "{out}");
+    let saved = Outcome::load(&folder.path().join("r")).expect("a result");
+    assert!(!saved.is_complete() && saved.finished() > 0 && saved.total() == 10_000);
+}
+
 #[test]
 fn invalid_input_is_named_in_one_line() {
     let folder = tempfile::tempdir().expect("a folder");
