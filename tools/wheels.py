@@ -1,6 +1,7 @@
 """Build what is published into ``target/wheels``: ``make wheels``.
 
-These are the wheels of all platforms, the sdist, and the program without Python for Linux.
+These are the wheels of all platforms, the sdist, a file with all packages for Python on Linux, and
+the program without Python.
 
 One machine with Linux builds all of them: zig is the linker of Linux and macOS, and MinGW-w64 that
 of Windows. The wheel of the machine itself is built with a profile (``tools/pgo.py``).
@@ -45,15 +46,10 @@ class Platform:
     libc: str = ""
     flags: str = ""
 
-    @property
-    def is_windows(self) -> bool:
-        """Whether MinGW-w64 links."""
-        return "windows" in self.target
-
     def options(self) -> list[str]:
         """Return the options of maturin."""
         found = ["--target", self.target, "--out", str(FOLDER)]
-        found += [] if self.is_windows else ["--zig"]
+        found += [] if is_windows(self.target) else ["--zig"]
         return found + (["--compatibility", self.libc] if self.libc else [])
 
 
@@ -76,12 +72,15 @@ PLATFORMS = {
     "macos-x86_64": Platform("x86_64-apple-darwin", _MACOS, flags=_FRAMEWORK),
     "windows-x86_64": Platform("x86_64-pc-windows-gnu", _WINDOWS),
 }
-# The program without Python, as one static file.
+# The program without Python, as one file: static for Linux. That for Windows is for tests.
 PROGRAMS = {
     "program-x86_64": "x86_64-unknown-linux-musl",
     "program-aarch64": "aarch64-unknown-linux-musl",
+    "program-windows": "x86_64-pc-windows-gnu",
 }
-NAMES = [*PLATFORMS, *PROGRAMS, "sdist"]
+# Sojourn and all packages that it needs in one file, for Python 3.11 on Linux for x86-64.
+PEX = "sojourn-linux-x86_64.pex"
+NAMES = [*PLATFORMS, *PROGRAMS, "sdist", "pex"]
 # The ends of the names of wheels.
 _TAGS = {
     "manylinux_2_17_x86_64": "linux-x86_64",
@@ -94,10 +93,20 @@ _TAGS = {
 }
 
 
+def is_windows(target: str) -> bool:
+    """Whether MinGW-w64 links."""
+    return "windows" in target
+
+
+def program_name(target: str) -> str:
+    """Return the name of the program in the folder."""
+    return f"sojourn-{target}{'.exe' if is_windows(target) else ''}"
+
+
 def missing() -> list[str]:
     """Return what has to be installed first, as commands."""
     found = []
-    for package in ("ziglang", "cargo-zigbuild"):
+    for package in ("ziglang", "cargo-zigbuild", "pex"):
         try:
             importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
@@ -114,6 +123,9 @@ def build(name: str) -> None:
     of = pgo.compiler()
     if name in PROGRAMS:
         build_program(PROGRAMS[name])
+        return
+    if name == "pex":
+        build_pex()
         return
     if name == "sdist":
         words = [sys.executable, "-m", "maturin", "sdist", "--out", str(FOLDER)]
@@ -142,14 +154,25 @@ def build_program(target: str) -> None:
     """Build the program without Python for a target."""
     words = ["rustup", "target", "add", target]
     subprocess.run(words, check=True, stderr=subprocess.DEVNULL)
-    words = ["cargo-zigbuild", "zigbuild", "--release", "--quiet", "--package", "sojourn-program"]
-    words += ["--target", target]
+    words = ["cargo", "build"] if is_windows(target) else ["cargo-zigbuild", "zigbuild"]
+    words += ["--release", "--quiet", "--package", "sojourn-program", "--target", target]
     # Where zig and cargo-zigbuild are, which pip has installed.
     tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     found = os.environ | {"PATH": tools, "RUSTFLAGS": "-Cstrip=symbols"}
     subprocess.run(words, cwd=ROOT, check=True, env=found)
     FOLDER.mkdir(parents=True, exist_ok=True)
-    shutil.copy(ROOT / "target" / target / "release/sojourn", FOLDER / f"sojourn-{target}")
+    ending = ".exe" if is_windows(target) else ""
+    built = ROOT / "target" / target / f"release/sojourn{ending}"
+    shutil.copy(built, FOLDER / program_name(target))
+
+
+def build_pex() -> None:
+    """Pack the wheel of this platform with the packages that it needs."""
+    (wheel,) = FOLDER.glob("sojourn-*-manylinux*_x86_64*.whl")
+    words = [sys.executable, "-m", "pex", str(wheel), "--console-script", "sojourn"]
+    # Workers are started as programs of Python, which need an environment to import from.
+    words += ["--venv", "--python", "python3.11", "--output-file", str(FOLDER / PEX)]
+    subprocess.run(words, cwd=ROOT, check=True)
 
 
 def contents(file: Path) -> Iterator[tuple[str, bytes]]:
@@ -180,8 +203,12 @@ def needed_libraries(library: bytes) -> list[str]:
 
 def faults(file: Path) -> list[str]:
     """Return what is wrong with a finished file."""
-    if file.name in {f"sojourn-{target}" for target in PROGRAMS.values()}:
-        return [f"{file.name}: needs {one}" for one in needed_libraries(file.read_bytes())]
+    if (target := {program_name(t): t for t in PROGRAMS.values()}.get(file.name)) is not None:
+        needed = needed_libraries(file.read_bytes())
+        allowed = _WINDOWS if is_windows(target) else re.compile("none")
+        return [f"{file.name}: needs {one}" for one in needed if not allowed.fullmatch(one)]
+    if file.name == PEX:
+        return []
     found = []
     if file.suffix == ".whl" and file.stat().st_size > MOST_BYTES:
         found.append(f"{file.stat().st_size} bytes; expected at most {MOST_BYTES}")

@@ -7,10 +7,15 @@ import argparse
 import hashlib
 import json
 import os
+import shlex
+import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 import polars as pl
 
@@ -108,9 +113,26 @@ def table_value(names: list[str], columns: Columns) -> str:
     return " ".join([whole, *(part[:COLUMN_DIGITS] for part in parts)])
 
 
-def digests(document: Document, jobs: int = 1) -> dict[str, Columns]:
-    """Run a scenario and return the digests of all columns of all tables."""
-    result = sj.run(sj.Scenario.from_json(json.dumps(document)), jobs=jobs)
+def digests(document: Document, jobs: int = 1, program: Sequence[str] = ()) -> dict[str, Columns]:
+    """Run a scenario and return the digests of all columns of all tables.
+
+    A program, the words of the command ``sojourn`` without Python, runs it instead of this
+    interpreter.
+    """
+    scenario = sj.Scenario.from_json(json.dumps(document))
+    if not program:
+        return _of_result(sj.run(scenario, jobs=jobs))
+    with tempfile.TemporaryDirectory() as folder:
+        file, out = Path(folder) / "scenario.toml", Path(folder) / "result"
+        file.write_text(scenario.to_toml(), encoding="utf-8")
+        command = [*program, "run", str(file), "--out", str(out), "--jobs", str(jobs)]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"{document['name']}: exit code {done.returncode}: {done.stderr.strip()}")
+        return _of_result(sj.Result.load(out))
+
+
+def _of_result(result: sj.Result) -> dict[str, Columns]:
     return {table: column_digests(getattr(result, table)) for table in TABLES}
 
 
@@ -136,10 +158,13 @@ def _digest(column: pl.Series) -> str:
     return hashed.hexdigest()
 
 
-def run_all(scenarios: dict[str, Document], jobs: int) -> dict[str, dict[str, Columns]]:
+def run_all(
+    scenarios: dict[str, Document], jobs: int, program: Sequence[str] = ()
+) -> dict[str, dict[str, Columns]]:
     """Run scenarios on `jobs` threads and return their digests."""
+    run = partial(digests, program=program)
     with ThreadPoolExecutor(jobs) as pool:
-        return dict(zip(scenarios, pool.map(digests, scenarios.values()), strict=True))
+        return dict(zip(scenarios, pool.map(run, scenarios.values()), strict=True))
 
 
 def record(found: dict[str, dict[str, Columns]]) -> Expected:
@@ -171,6 +196,13 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="a part of the corpus")
     parser.add_argument("--only", default="", help="the scenarios whose name contains this")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="threads")
+    parser.add_argument(
+        "--program",
+        type=shlex.split,
+        default=[],
+        metavar="COMMAND",
+        help="run this program without Python, such as 'qemu-aarch64-static sojourn'",
+    )
     parser.add_argument("--update", action="store_true", help="record instead of comparing")
     options = parser.parse_args()
 
@@ -184,7 +216,7 @@ def main() -> int:
     chosen = {name: document for name, document in chosen.items() if options.only in name}
     if not chosen:
         parser.error(f"--only {options.only}: no scenario has this in its name")
-    found = run_all(chosen, options.jobs)
+    found = run_all(chosen, options.jobs, options.program)
     differences = [d for name, tables in found.items() for d in expected.differences(name, tables)]
     for line in [*gone, *differences]:
         print(line)
