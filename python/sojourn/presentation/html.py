@@ -48,6 +48,8 @@ _SVG = Deferred("sojourn.presentation.svg")
 _VOID = {"br", "img", "input", "meta", "wbr"}
 # The levels of the headings of sections: in a page, in a notebook.
 _FIRST, _DEEPER = 2, 4
+# Columns of text that do not fit on a narrow page.
+_MANY = 4
 
 
 def tag(name: str, /, *content: str, **attributes: str | None) -> Markup:
@@ -213,15 +215,24 @@ def _legend(legend: Legend) -> Markup:
 
 
 def _table(table: Table, cell: Cell) -> Markup:
-    """Write a table, which scrolls if it is wider than the page."""
+    """Write a table, which scrolls if it is wider than the page.
+
+    On a narrow page, a table of text alone has its cells below each other.
+    """
     body = tag("tbody", *(_row(row, table, cell) for row in table.rows))
     if table.kind == "bars":
         return tag("table", tag("caption", table.title), body, class_="bars")
     heads = [_column(column, place, table) for place, column in enumerate(table.columns)]
-    written = tag("table", tag("thead", tag("tr", *heads)), body, class_=table.kind or None)
+    kind = table.kind or ("records" if _is_records(table) else None)
+    written = tag("table", tag("thead", tag("tr", *heads)), body, class_=kind)
     if not table.kind:
         return tag("div", written, class_="wide", tabindex="0")
     return tag("div", written, class_="wide", role="region", aria_label=table.title, tabindex="0")
+
+
+def _is_records(table: Table) -> bool:
+    """Whether a table has too much text for columns on a narrow page."""
+    return not table.kind and table.words == len(table.columns) >= _MANY
 
 
 def _column(column: Column | str, place: int, table: Table) -> Markup:
@@ -238,7 +249,8 @@ def _row(row: Sequence[Text], table: Table, cell: Cell) -> Markup:
             cells.append(tag("th", cell(text), scope="row", data_value=key))
             continue
         kind = "bar" if isinstance(text, Bar) else "text" if place < table.words else None
-        cells.append(tag("td", cell(text), class_=kind, data_value=key))
+        head = str(table.columns[place]) if _is_records(table) else None
+        cells.append(tag("td", cell(text), class_=kind, data_value=key, data_head=head))
     return tag("tr", *cells)
 
 
