@@ -112,7 +112,8 @@ def unpack_tree() -> None:
 def install(wheel: Path) -> None:
     """Install the wheel, and of the packages that it needs the versions that are tested here."""
     words = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    words += ["--only-binary", ":all:", "--python-version", "3.11", "--target", str(PACKAGES)]
+    words += ["--no-warn-conflicts", "--only-binary", ":all:", "--python-version", "3.11"]
+    words += ["--target", str(PACKAGES)]
     for tag in TAGS:
         words += ["--platform", tag]
     names = ("numpy", "polars", "matplotlib")

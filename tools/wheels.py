@@ -103,10 +103,10 @@ def program_name(target: str) -> str:
     return f"sojourn-{target}{'.exe' if is_windows(target) else ''}"
 
 
-def missing() -> list[str]:
+def missing(names: Sequence[str]) -> list[str]:
     """Return what has to be installed first, as commands."""
     found = []
-    for package in ("ziglang", "cargo-zigbuild", "pex"):
+    for package in ("ziglang", "cargo-zigbuild", *(["pex"] if "pex" in names else [])):
         try:
             importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
@@ -146,8 +146,13 @@ def build(name: str) -> None:
         cwd=ROOT,
         check=True,
         stdout=subprocess.DEVNULL,
-        env=pgo.environment(flags) | {"VIRTUAL_ENV": sys.prefix},
+        env=pgo.environment(flags) | {"VIRTUAL_ENV": sys.prefix, "PATH": search_path()},
     )
+
+
+def search_path() -> str:
+    """Return where programs are looked for: first where pip installs zig."""
+    return os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 
 def build_program(target: str) -> None:
@@ -156,9 +161,7 @@ def build_program(target: str) -> None:
     subprocess.run(words, check=True, stderr=subprocess.DEVNULL)
     words = ["cargo", "build"] if is_windows(target) else ["cargo-zigbuild", "zigbuild"]
     words += ["--release", "--quiet", "--package", "sojourn-program", "--target", target]
-    # Where zig and cargo-zigbuild are, which pip has installed.
-    tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    found = os.environ | {"PATH": tools, "RUSTFLAGS": "-Cstrip=symbols"}
+    found = os.environ | {"PATH": search_path(), "RUSTFLAGS": "-Cstrip=symbols"}
     subprocess.run(words, cwd=ROOT, check=True, env=found)
     FOLDER.mkdir(parents=True, exist_ok=True)
     ending = ".exe" if is_windows(target) else ""
@@ -216,11 +219,12 @@ def faults(file: Path) -> list[str]:
     found += [f"{name} is under the GPL" for name, text in names.items() if GPL.search(text)]
     if file.suffix == ".whl":
         libraries = [name for name in names if re.search(r"sojourn/_core[^/]*\.(so|pyd)$", name)]
-        tag = file.stem.rpartition("-abi3-")[2].partition(".")[0]
-        if len(libraries) != 1 or tag not in _TAGS:
-            found.append(f"{libraries} for {tag}; expected one library, for one of {list(_TAGS)}")
+        tags = file.stem.rpartition("-abi3-")[2].split(".")
+        known = [_TAGS[tag] for tag in tags if tag in _TAGS]
+        if len(libraries) != 1 or not known:
+            found.append(f"{libraries} for {tags}; expected one library, for one of {list(_TAGS)}")
         else:
-            allowed = PLATFORMS[_TAGS[tag]].needs
+            allowed = PLATFORMS[known[0]].needs
             found += [
                 f"needs {needed}"
                 for needed in needed_libraries(names[libraries[0]])
@@ -247,7 +251,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown := [name for name in names if name not in NAMES]:
         parser.error(f"no platform {unknown[0]!r}; expected {', '.join(NAMES)}")
     if given.check is None:
-        if wanted := missing():
+        if wanted := missing(names):
             print("make wheels needs: " + "; ".join(wanted), file=sys.stderr)
             return 3
         for name in names:

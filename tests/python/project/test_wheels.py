@@ -33,6 +33,14 @@ def test_a_sound_wheel_has_no_fault(tmp_path: Path) -> None:
     assert wheels.main(["--check", str(sound)]) == 0
 
 
+def test_the_tags_of_a_wheel_have_no_order(tmp_path: Path) -> None:
+    tags = "manylinux_2_17_aarch64", "manylinux2014_aarch64"
+    for order in (tags, tags[::-1]):
+        name = f"sojourn-0.1.0-cp311-abi3-{'.'.join(order)}.whl"
+        sound = wheel(tmp_path, name, **{LIBRARY: b"libc.so.6 ld-linux-aarch64.so.1"})
+        assert wheels.faults(sound) == []
+
+
 def test_a_library_that_systems_lack_is_named(tmp_path: Path) -> None:
     found = wheels.faults(wheel(tmp_path, **{LIBRARY: b"libc.so.6 libzstd.so.1"}))
     assert found == [f"{NAME}: needs libzstd.so.1"]
