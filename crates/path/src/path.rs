@@ -117,6 +117,8 @@ pub struct Path<B = Vec<u8>> {
     /// Packets so far.
     offered: u64,
     arrived: VecDeque<Delivery<B>>,
+    /// Whether a packet that is returned late is an error.
+    is_strict: bool,
     observed: Observed,
 }
 
@@ -202,6 +204,7 @@ impl<B: AsRef<[u8]> + Clone> Path<B> {
             store: Store::new(),
             offered: 0,
             arrived: VecDeque::new(),
+            is_strict: builder.is_strict,
             observed: Observed {
                 totals: Default::default(),
                 events: builder.records_events.then(Vec::new),
@@ -329,11 +332,18 @@ impl<B: AsRef<[u8]> + Clone> Path<B> {
     /// The next packet that has arrived by `now`. Call it until it returns `None`.
     ///
     /// # Panics
-    /// As [`Path::push`].
+    /// As [`Path::push`], and with [`PathBuilder::strict`] if the packet arrived before `now`.
     pub fn poll(&mut self, now: Instant) -> Option<Delivery<B>> {
         self.note_call(now);
         let first = self.arrived.pop_front();
-        first.or_else(|| self.next_arrival(now))
+        let delivery = first.or_else(|| self.next_arrival(now))?;
+        assert!(
+            !self.is_strict || delivery.at == now,
+            "packet {} arrived at {} and was polled at {now}; call poll at each deadline",
+            delivery.id.0,
+            delivery.at,
+        );
+        Some(delivery)
     }
 
     /// The time of the last call, before which no call may be; time zero at the beginning.

@@ -120,6 +120,29 @@ fn a_drop_list_names_packets_and_the_other_direction_loses_none() {
 }
 
 #[test]
+fn a_strict_path_takes_polls_at_each_deadline() {
+    let mut path = forward(mbit(1, "pie").delay(MS(30)))
+        .strict()
+        .build()
+        .unwrap();
+    for n in 0..5 {
+        path.push(at(7), numbered(n), Ecn::NotEct, udp_flow(1));
+    }
+    assert_eq!(drain(&mut path).len(), 5);
+}
+
+#[test]
+#[should_panic(expected = "packet 0 arrived at 0.040000s and was polled at 0.050000s")]
+fn a_strict_path_refuses_a_late_poll() {
+    let mut path = forward(mbit(1, "pie").delay(MS(30)))
+        .strict()
+        .build()
+        .unwrap();
+    path.push(Instant::ZERO, numbered(0), Ecn::NotEct, udp_flow(1));
+    path.poll(at(50_000));
+}
+
+#[test]
 fn directions_have_bottlenecks_of_their_own() {
     let mut path = forward(mbit(1, "pfifo"))
         .reverse(mbit(2, "pfifo").delay(MS(1)))

@@ -237,6 +237,7 @@ pub struct PathBuilder {
     forward: Option<Bottleneck>,
     reverse: Option<Bottleneck>,
     pub(super) records_events: bool,
+    pub(super) is_strict: bool,
     pub(super) capture: Option<Output>,
 }
 
@@ -266,6 +267,16 @@ impl PathBuilder {
     #[must_use]
     pub const fn events(mut self) -> Self {
         self.records_events = true;
+        self
+    }
+
+    /// Lets [`Path::poll`] panic if it returns a packet after its arrival.
+    ///
+    /// A late call does not change what the queues do, but the receiver gets its packets late, as if the path were
+    /// slower. A test that forgets [`Path::deadline`] then fails instead of measuring its own loop.
+    #[must_use]
+    pub const fn strict(mut self) -> Self {
+        self.is_strict = true;
         self
     }
 
