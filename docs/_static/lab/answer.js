@@ -124,8 +124,8 @@
     ["down", "Downloads", "Mbit/s"],
     ["up", "Uploads", "Mbit/s"],
     ["fairness", "Jain's fairness index, last 10 s", ""],
-    ["drops", "Packets dropped or lost", ""],
-    ["marks", "Packets marked", ""],
+    ["drops", "Packets dropped or lost, from 0 s on", ""],
+    ["marks", "Packets marked, from 0 s on", ""],
   ];
 
   const shownValue = (value) => (value === null || value === undefined ? "–" : significant(value));
@@ -154,8 +154,7 @@
     const [less, more] = [values[best], values[1 - best]];
     return isClose(less, more)
       ? `With both queues, ${what} ${significant(more)} ms${than}.`
-      : `With ${names[best]}, ${what} ${significant(less)} ms${than} ` +
-          `instead of ${significant(more)} ms with ${names[1 - best]}.`;
+      : `With ${names[best]}, ${what} ${significant(less)} ms${than}; with ${names[1 - best]}, ${significant(more)} ms.`;
   }
 
   /** The group of flows whose delays differ, if those of pings do not. */
@@ -179,7 +178,7 @@
       return "The line is idle.";
     }
     const delay = isPing
-      ? compared(names, delays, "a ping takes", " more than on an idle line")
+      ? compared(names, delays, "a ping takes", " longer than on an idle line")
       : compared(names, delays, "a packet waits", " in the queue");
     const key = both.every(({ down }) => down !== null) ? "down" : "up";
     const rates = both.map((one) => one[key]);

@@ -27,16 +27,16 @@
       name: "bufferbloat",
       title: "Bufferbloat",
       text:
-        "Two downloads fill a home line. A FIFO of 1000 packets, <code>pfifo</code>, keeps all that senders put into it: " +
-        "each packet waits for the whole buffer. <code>fq_codel</code> keeps the queue short.",
+        "Two downloads fill a home line. A FIFO of 1000 packets, <code>pfifo</code>, accepts whatever the senders put into " +
+        "it, until each packet waits behind hundreds of others. <code>fq_codel</code> keeps the queue short.",
       state: line({ rows: [row("down", 2)] }),
       steps: [
         {
-          text: "Watch the ping. With <code>pfifo</code> it rises to hundreds of milliseconds, and the downloads are no faster.",
+          text: "Watch the ping. With <code>pfifo</code> it rises to hundreds of milliseconds, yet the downloads gain only a few percent.",
         },
         {
           label: "Halve the downlink",
-          text: "A full buffer takes twice as long to empty at half the rate: the delay of <code>pfifo</code> doubles.",
+          text: "A full buffer takes twice as long to empty at half the rate: in the plot, the delay of <code>pfifo</code> doubles. (The table still averages both rates.)",
           change: (state, at) => lab.model.changed(state, at, "down", 10),
         },
         {
@@ -58,15 +58,15 @@
         rows: [row("down", 4)],
       }),
       steps: [
-        { text: "At 20 Mbit/s, both keep the ping in the tens of milliseconds or below." },
+        { text: "At 20 Mbit/s, both queues keep the mean ping below 20 ms above the idle line." },
         {
           label: "Slow the downlink to 4 Mbit/s",
-          text: "The same number of bytes now takes five times as long. RED does not notice; CoDel drops until packets wait 5 ms again.",
+          text: "The same number of bytes now takes five times as long. RED does not notice: the ping stays near 70 ms. CoDel drops until packets wait about 15 ms; a single packet alone takes 3 ms at this rate.",
           change: (state, at) => lab.model.changed(state, at, "down", 4),
         },
         {
           label: "Show what RED averages",
-          text: "The plot of the state shows <code>average</code> of RED. A drop explains itself: choose <b>Why?</b> in the list of drops.",
+          text: "The plot <b>State of the queue</b> shows RED's <code>average</code> in bytes. To see why a packet was dropped, choose <b>Why?</b> in the list of drops.",
           show: "average",
         },
       ],
@@ -75,7 +75,7 @@
       name: "fairness",
       title: "Fairness and FQ",
       text:
-        "One BBR flow meets three CUBIC flows. In one queue, who sends more gets more. Fair queueing gives each flow its " +
+        "One BBR flow meets three CUBIC flows. In a single queue, whoever sends more gets more. Fair queueing gives each flow its " +
         "own queue and takes turns.",
       state: line({ a: "codel", b: "fq_codel", rows: [row("down", 1, "bbr"), row("down", 3, "cubic")] }),
       steps: [
@@ -87,7 +87,7 @@
         },
         {
           label: "Add a call",
-          text: "Sparse flows such as a call pass the queues of the others: their packets barely wait.",
+          text: "Sparse flows such as a call or the ping overtake the queues of the others: compare the ping, which barely waits with <code>fq_codel</code>. The run begins again.",
           change: (state) => ({ ...state, call: true }),
         },
       ],
@@ -106,7 +106,7 @@
       }),
       steps: [
         {
-          text: "In <code>dualpi2</code>, packets of Prague wait about 2 ms and those of CUBIC about 15 ms, at the same rates. In <code>pie</code>, all wait alike.",
+          text: "In <code>dualpi2</code>, packets of Prague wait about 2 ms and those of CUBIC about 16 ms, at similar rates. In <code>pie</code>, both wait alike once slow start is over; without marks, it costs Prague some 1,700 packets.",
         },
         {
           label: "Add two CUBIC flows",
@@ -115,7 +115,7 @@
         },
         {
           label: "Show the probability for L4S",
-          text: "<code>prob_l</code> marks packets of Prague. Classic packets are dropped with the square of half of it: CUBIC reacts to rare drops as strongly as Prague to many marks.",
+          text: "<code>prob_l</code> is the probability that a packet of Prague is marked. Classic packets are dropped with the square of half of it, so CUBIC reacts to rare drops as strongly as Prague to many marks.",
           show: "prob_l",
         },
       ],
@@ -125,19 +125,19 @@
       title: "Slow start and Predict",
       text:
         "Slow start doubles the window each round trip until a loss or a mark. With a long RTT the queue overshoots before " +
-        "the sender can know. <code>predict</code> observes the growth and marks one RTT ahead; here it is a " +
-        "reconstruction from slides.",
+        "the sender can know. <code>predict</code> observes the growth and marks one RTT ahead. This is a reconstruction " +
+        "from the slides of a talk.",
       state: predict({}),
       steps: [
         { text: "Compare the longest time in the queue in the table, and the first peak of the backlog." },
         {
           label: "With HyStart at the sender",
-          text: "HyStart of CUBIC ends slow start when the RTT grows: the sender helps itself, and CoDel has less to do.",
+          text: "The senders are now CUBIC with HyStart, which ends slow start when the RTT grows: CoDel's longest time in the queue falls from about 195 to 110 ms.",
           state: predict({ rows: [row("down", 4, "cubic", { ecn: "end-slow-start", slow: "hystart" })] }),
         },
         {
           label: "Double the RTT",
-          text: "With a longer RTT, CoDel drops while the windows still grow, and they take long to recover: compare the downloads.",
+          text: "Back to Reno without HyStart, at twice the RTT: CoDel drops while the windows still grow, and the windows take long to recover. Compare the downloads.",
           state: predict({ rtt: 300 }),
         },
       ],
@@ -160,7 +160,7 @@
       }),
       steps: [
         {
-          text: "The plots show the queue of the modem. With a FIFO in the router it fills; with CAKE at 4.5 Mbit/s it stays empty, for a tenth of the uplink.",
+          text: "The plots show the queue of the modem (<b>up</b>). With a FIFO in the router it fills; with CAKE at 4.5 Mbit/s it stays empty. This costs a tenth of the uplink; uploads lose more, because the faster download sends more acknowledgements.",
         },
         {
           label: "The line slows to 4 Mbit/s",
@@ -169,7 +169,7 @@
         },
         {
           label: "Shape at 3.6 Mbit/s",
-          text: "A shaper below the new rate has the queue again.",
+          text: "Once the shaper is below the new rate, the queue is back in the router, where CAKE manages it.",
           state: line({
             a: "pfifo",
             b: "cake bandwidth 3600kbit",

@@ -5,6 +5,8 @@
   // Part of the RTT that is not the delay of a link, so that the other part can change during the run.
   const FIXED_RTT_MS = 1;
   const START_MS = 1000;
+  // As the table of the page, which leaves out the start of the flows.
+  const WARMUP_MS = 1500;
   const SAMPLE_MS = 50;
   // With a modem, the queues that are compared are in the router, and these in the modem and at the provider.
   const MODEM = { up: "pfifo", down: "fq_codel" };
@@ -33,6 +35,12 @@
   const kbit = (mbit) => `${Math.round(mbit * 1000)}kbit`;
   const wire = (rtt) => ms((rtt - FIXED_RTT_MS) / 2);
   const percent = (share) => `${share}%`;
+
+  /** A time of a scenario, such as "50ms", in milliseconds; 0 if it has none. */
+  function milliseconds(text = "0s") {
+    const [, number, unit] = /^\s*([\d.]+)\s*(ns|us|ms|s)/.exec(text) ?? [null, 0, "s"];
+    return Number(number) * { ns: 1e-6, us: 1e-3, ms: 1, s: 1e3 }[unit];
+  }
 
   /** Changes of a link by time: those of one time are one change. */
   function changes(list) {
@@ -150,7 +158,7 @@
     return {
       name: "lab",
       duration: `${state.duration}s`,
-      warmup: "3s",
+      warmup: ms(WARMUP_MS),
       replications: 1,
       rtt: ms(FIXED_RTT_MS),
       sample: ms(SAMPLE_MS),
@@ -196,7 +204,13 @@
     if (state.kind === "line") {
       return { scenario: lineScenario(state), arms: [0, 1] };
     }
-    const arms = [state.a, state.b].map((name) => Math.max(described.arms.indexOf(name), 0));
+    const arms = [state.a, state.b].map((name) => {
+      const arm = described.arms.indexOf(name);
+      if (arm < 0) {
+        throw new Error(`no arm "${name}"; expected one of ${described.arms.join(", ")}`);
+      }
+      return arm;
+    });
     return { scenario: fileScenario(state, described), arms };
   }
 
@@ -245,5 +259,5 @@
     }
   }
 
-  return { initial, scenario, current, changed, encoded, decoded, armNames };
+  return { initial, scenario, current, changed, milliseconds, encoded, decoded, armNames };
 })();

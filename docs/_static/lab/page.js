@@ -6,6 +6,8 @@
   // Milliseconds of the clock between two answers of the worker while the run plays, and after the last move of a slider.
   const FRAME_MS = 60;
   const SETTLE_MS = 120;
+  // The part of a run after which a step of a lesson comes too late.
+  const LATE = 0.6;
   const PREFIX = "#lab=";
 
   const page = {
@@ -19,6 +21,8 @@
     playing: true,
     // Number of the last load: answers about earlier ones are ignored.
     load: 0,
+    // Number of the load that is shown; while another is under way, the worker has no run to advance.
+    begun: 0,
   };
 
   // --- The worker -----------------------------------------------------------------------------------------------
@@ -53,6 +57,7 @@
   function fail(error) {
     by("error").textContent = error.message;
     by("error").hidden = false;
+    by("error").scrollIntoView({ block: "nearest" });
     page.playing = false;
     by("play").textContent = "Play";
   }
@@ -74,6 +79,7 @@
       page.series = plans.map((plan) => new lab.series.Series(plan));
       page.series.forEach((series, n) => series.add(samples[n]));
       page.names = names(page.state);
+      page.begun = number;
       begin();
     } catch (error) {
       if (number === page.load) {
@@ -100,6 +106,9 @@
   /** Advances to a time; the worker may stop earlier after `budget` milliseconds of the clock. */
   async function advance(until, budget) {
     const number = page.load;
+    if (number !== page.begun) {
+      return;
+    }
     const from = page.series[0].now;
     const to = Math.min(Math.round(until), durationMs());
     const { samples } = await ask("advance", { from, until: Math.max(to, from), budget });
@@ -228,7 +237,8 @@
 
   /** A slider moved: the change holds from now on. The run is repeated up to now, which gives the same samples. */
   function set(key, value, row) {
-    const now = page.series[0].now;
+    // After the end, a change shows nothing: it happens in the middle, and the run is repeated.
+    const now = isFinished() ? durationMs() / 2 : page.series[0].now;
     const at = now > 0 ? Math.min(Math.round(now) + 1, durationMs() - 1) : 0;
     page.state = lab.model.changed(page.state, at, key, value, row);
     clearTimeout(settling);
@@ -249,14 +259,17 @@
     const focused = document.activeElement;
     const keep = (host) => host.contains(focused) && focused.type === "range";
     const link = page.series[0].plan.links.find(({ name }) => name === state.link);
-    const defaults = { rate: link.rate_mbit_per_s, delay: 0, loss: 0 };
+    const told = page.described?.scenario.links[state.link] ?? {};
+    const defaults = { rate: link.rate_mbit_per_s, delay: lab.model.milliseconds(told.delay), loss: parseFloat(told.loss ?? 0) };
     if (!keep(by("sliders"))) {
       by("sliders").replaceChildren(...lab.controls.sliders(state, defaults, set));
     }
     if (!keep(by("traffic"))) {
       const isLine = state.kind === "line";
       const traffic = isLine ? lab.controls.traffic(state, set, restart) : lab.controls.groups(page.series[0].plan);
+      const before = [...by("traffic").querySelectorAll("select, input")].indexOf(focused);
       by("traffic").replaceChildren(...traffic);
+      by("traffic").querySelectorAll("select, input")[before]?.focus();
     }
     by("a").value = state.a;
     by("b").value = state.b;
@@ -277,7 +290,7 @@
     const lessons = lab.lessons.map(({ name, title }) => new Option(title, `lesson ${name}`));
     const studies = Object.entries(lab.generated.studies);
     const papers = studies.map(([name, { title }]) => new Option(title, `study ${name}`));
-    const own = new Option("the line below", "");
+    const own = new Option("Own line", "");
     by("begin").replaceChildren(own, group("Lessons", lessons), group("Figures of reproduced papers", papers));
   }
 
@@ -299,6 +312,13 @@
     }
   }
 
+  /** What is shown is no longer the lesson or study that was chosen. */
+  function leaveLesson() {
+    page.lesson = null;
+    by("lesson").hidden = true;
+    by("begin").value = "";
+  }
+
   function lessonStep(step) {
     const item = element("li");
     item.innerHTML = step.text;
@@ -313,14 +333,15 @@
   async function take({ state, change, show: name }) {
     if (name !== undefined) {
       page.panels.choose(name);
+      page.panels.reveal();
       return;
     }
     if (state !== undefined) {
       await restart(structuredClone(state));
       return;
     }
-    // A step of a finished run happens in its middle.
-    const now = isFinished() ? durationMs() / 2 : page.series[0].now;
+    // A step late in a run happens in its middle, so that there is time to see what it does.
+    const now = page.series[0].now > durationMs() * LATE ? durationMs() / 2 : page.series[0].now;
     const at = Math.max(Math.round(now) + 1, 1);
     const next = change(page.state, at);
     const isDuring = next.changes.length > page.state.changes.length || next.changes.some((one) => one.at === at);
@@ -357,7 +378,7 @@
   }
 
   async function finish() {
-    while (!isFinished()) {
+    while (page.load === page.begun && !isFinished()) {
       await advance(durationMs(), FRAME_MS * 4);
     }
   }
@@ -405,7 +426,16 @@
       restart({ ...page.state, duration, changes: [] });
     });
     by("begin").addEventListener("change", () => choose(by("begin").value));
-    by("link").addEventListener("click", () => copy(location.href, by("link"), "Copy link"));
+    by("link").addEventListener("click", () => {
+      const address = `${location.href.split("#")[0]}${PREFIX}${lab.model.encoded(page.state)}`;
+      copy(address, by("link"), "Copy link");
+    });
+    // The address holds the state, so this link does not change it.
+    by("jump").addEventListener("click", (event) => {
+      event.preventDefault();
+      by("controls").scrollIntoView();
+      by("begin").focus();
+    });
     document.querySelectorAll("#lab [data-export]").forEach((button) => {
       button.addEventListener("click", () => exported(button.dataset.export).then(offerText).catch(fail));
     });
@@ -416,6 +446,7 @@
     window.addEventListener("hashchange", () => {
       const state = addressed();
       if (state !== null) {
+        leaveLesson();
         restart(state);
       }
     });
@@ -427,6 +458,9 @@
   async function nextEvent() {
     const { now, plan } = page.series[0];
     const number = page.load;
+    if (number !== page.begun) {
+      return;
+    }
     const { samples } = await ask("next", { from: now, step: plan.sample_ms, until: durationMs() });
     if (number === page.load) {
       samples.forEach(add);
@@ -440,8 +474,7 @@
       button.textContent = "Copied";
     } catch {
       // Without permission, such as in a page opened from a file, the text can be copied by hand.
-      by("export").hidden = false;
-      by("export-text").value = text;
+      offerText(["lab-link.txt", text]);
       by("export-text").select();
       button.textContent = "Select and copy";
     }
@@ -453,6 +486,7 @@
     try {
       const { arms, duration_ms: duration, scenario } = await ask("describe", { text });
       const links = Object.entries(scenario.links).filter(([, link]) => typeof link === "object");
+      leaveLesson();
       await restart({
         kind: "file",
         text,

@@ -60,7 +60,7 @@
       this.#add("window0", "Congestion window per flow [packets]", 0);
       this.#add("window1", "Congestion window per flow [packets]", 1);
       this.#add("state", "State of the queue:");
-      this.#add("events", "Drops and marks since the start, by reason");
+      this.#add("events", "Drops and marks at the queue shown, by reason");
       this.select = element("select", { ariaLabel: "State of the queue" });
       this.select.addEventListener("change", () => {
         this.#state = this.select.value;
@@ -178,6 +178,11 @@
         this.select.value = state;
       }
       this.show();
+    }
+
+    /** Scrolls the plot of the state into view. */
+    reveal() {
+      this.#figures.get("state").figure.scrollIntoView({ block: "nearest" });
     }
 
     /** Draws what was sampled so far. */

@@ -33,7 +33,7 @@
         cells,
         metadata: { kernelspec: { display_name: "Python 3", language: "python", name: "python3" } },
         nbformat: 4,
-        nbformat_minor: 5,
+        nbformat_minor: 4,
       },
       null,
       1,
