@@ -39,7 +39,7 @@ $(PACKAGES): requirements-dev.lock
 	@echo 'creating the virtual environment $(VENV)'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo 'installing the development tools into it: a minute the first time'
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes --requirement requirements-dev.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes --requirement requirements-dev.lock
 	@touch $@
 
 $(EXTENSION): $(PACKAGES) $(SOURCES)
