@@ -95,6 +95,10 @@ fn a_file_is_run_and_its_result_saved() {
 }
 
 #[cfg(unix)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a signal comes while the program runs"
+)]
 #[test]
 fn a_signal_keeps_the_runs_that_have_finished() {
     use std::thread::sleep;
