@@ -132,7 +132,7 @@ fn a_strict_path_takes_polls_at_each_deadline() {
 }
 
 #[test]
-#[should_panic(expected = "packet 0 arrived at 0.040000s and was polled at 0.050000s")]
+#[should_panic(expected = "packet 0 arrived at 40.000000ms and was polled at 50.000000ms")]
 fn a_strict_path_refuses_a_late_poll() {
     let mut path = forward(mbit(1, "pie").delay(MS(30)))
         .strict()
