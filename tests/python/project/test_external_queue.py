@@ -41,7 +41,7 @@ def library() -> Path:
     # With its test, as `cargo test --workspace` builds it: nothing is compiled twice.
     command = ["cargo", "test", "--quiet", "--workspace", "--no-run", "--test", "library"]
     subprocess.run(command, cwd=ROOT, check=True)
-    return ROOT / "target/debug/libramp.so"
+    return ROOT / "target/debug/deps/libramp.so"
 
 
 @pytest.fixture
