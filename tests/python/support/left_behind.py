@@ -70,7 +70,11 @@ def _pids() -> Iterator[int]:
 def _links(process: Path) -> set[str]:
     """The network namespaces that a process is in, or has open."""
     found = set()
-    places = [*process.glob("task/*/ns/net"), *process.glob("fd/*")]
+    places: list[Path] = []
+    for pattern in ("task/*/ns/net", "fd/*"):
+        # The process may end meanwhile.
+        with contextlib.suppress(OSError):
+            places += process.glob(pattern)
     for place in places:
         with contextlib.suppress(OSError):
             link = str(place.readlink())
