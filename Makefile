@@ -150,8 +150,9 @@ kills: setup ## Kill writers of runs and results at random times: 2 x 500 kills 
 sweep-kills: setup ## Kill a sweep of 500 runs 200 times: the command, and workers of a cluster.
 	SOJOURN_KILLS=200 $(BIN)/python -m pytest --quiet --timeout 3600 tests/python/sweeps/test_kills.py
 
-live-kills: setup ## Start and stop 1,000 live runs and kill 200 at random times: nothing may remain.
-	SOJOURN_CYCLES=1000 SOJOURN_KILLS=200 $(BIN)/python -m pytest --quiet -rs --timeout 1800 tests/python/live/test_ends.py
+live-kills: setup ## Start and stop 1,000 live runs and kill 200 of each kind at random times: nothing may remain.
+	SOJOURN_CYCLES=1000 SOJOURN_KILLS=200 $(BIN)/python -m pytest --quiet -rs --timeout 1800 tests/python/live/test_ends.py \
+		tests/python/live/test_internet.py tests/python/live/test_bridge.py
 
 stacks: ## Run quinn-proto, smoltcp and s2n-quic, unmodified, over queues in virtual time: 10 s, and 5 minutes of CPU time to compile.
 	cd tests/stacks && CARGO_TARGET_DIR=../../target/stacks cargo test --locked --quiet --workspace -- --nocapture --test-threads 1

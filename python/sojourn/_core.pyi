@@ -977,9 +977,15 @@ def run_program(
     watch: Callable[[str], object] | None = None,
     flows: bool = False,
     capture: Capture | None = None,
+    internet: bool = False,
+    bridge: tuple[str, str] | None = None,
+    force: bool = False,
 ) -> tuple[Outcome, int | None, bool]:
     """Run the program of a scenario, which has the terminal of this process, until it ends.
 
+    With `internet`, the program reaches the network of the machine. `bridge` names two interfaces
+    of the machine, whose packets cross the links in place of those of a program; with `force`, also
+    interfaces with the default route of the machine.
     `watch` is called once per second, on the main thread, with the links in the last second, as
     JSON; with `flows` also the transport flows of each link.
     `capture` receives the packets. Return the outcome, whose scenario has the duration that the run

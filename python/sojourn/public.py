@@ -119,6 +119,7 @@ from sojourn.sweeps import SweepInterrupted, SweepResult, sweep
 from sojourn.sweeps.page import write_report
 from sojourn.traffic import (
     Application,
+    Bridged,
     Dash,
     Distribution,
     Exponential,
@@ -162,6 +163,7 @@ __all__ = [
     "Bfifo",
     "Bic",
     "Blue",
+    "Bridged",
     "Cake",
     "CakeMq",
     "Change",

@@ -319,7 +319,9 @@ pub fn start_of(config: &FlowConfig, rng: &Rng) -> Instant {
     let phase = match &config.traffic {
         Traffic::Datagrams(datagrams) => datagrams.phase(&mut rng),
         Traffic::App(app) => app.phase(&mut rng),
-        Traffic::Tcp { .. } | Traffic::Quic { .. } | Traffic::Program(_) => Duration::ZERO,
+        Traffic::Tcp { .. } | Traffic::Quic { .. } | Traffic::Program(_) | Traffic::Bridged => {
+            Duration::ZERO
+        }
     };
     Instant::ZERO + config.start + jitter + phase
 }
@@ -330,6 +332,6 @@ pub fn kind_of(traffic: &Traffic) -> FlowKind {
         Traffic::Tcp { .. } => FlowKind::Tcp,
         Traffic::Quic { .. } => FlowKind::Quic,
         Traffic::Datagrams(datagrams) => FlowKind::of_datagrams(datagrams.kind()),
-        Traffic::App(_) | Traffic::Program(_) => FlowKind::App,
+        Traffic::App(_) | Traffic::Program(_) | Traffic::Bridged => FlowKind::App,
     }
 }

@@ -18,7 +18,7 @@ use sojourn_scenario::plan::{FlowConfig, Traffic};
 use sojourn_transport::{CcSpec, ReceiveBuffer, ReceiverParams, SenderParams};
 
 use crate::flows::MOST_FLOWS;
-use crate::run::{Ended, Options, Watcher, run};
+use crate::run::{Ended, Options, Reach, Watcher, run};
 use crate::{NAME, kernel_release};
 
 /// Runs plans in real time, with real packets and the TCP of the host.
@@ -108,8 +108,10 @@ impl Backend for Live {
                 missing(format!("links[{n}].qdisc"), what.into());
             }
         }
+        let is_bridge = matches!(self.options.reach, Reach::Bridge(_));
         for (n, flow) in plan.config.flows.iter().enumerate() {
-            if let Some((key, what)) = unsupported(flow, &controls) {
+            let lacks = of_place(flow, is_bridge).or_else(|| unsupported(flow, &controls));
+            if let Some((key, what)) = lacks {
                 missing(format!("flows[{n}].{key}"), what);
             }
         }
@@ -163,7 +165,7 @@ fn unsupported(flow: &FlowConfig, controls: &BTreeSet<String>) -> Option<Missing
         }
         Traffic::Tcp { params, .. } => sender(params, controls),
         Traffic::App(app) => sender(&app.exchange().tcp, controls),
-        Traffic::Program(_) => program(flow),
+        Traffic::Program(_) | Traffic::Bridged => whole_run(flow),
         Traffic::Datagrams(config) => match config.kind() {
             DatagramKind::Media(_) => Some(("type", "media, whose receiver is simulated".into())),
             DatagramKind::Udp(_) | DatagramKind::UdpEcho(_) | DatagramKind::IcmpEcho => None,
@@ -171,17 +173,29 @@ fn unsupported(flow: &FlowConfig, controls: &BTreeSet<String>) -> Option<Missing
     }
 }
 
+/// Traffic that a bridge does not have, or that only a bridge has.
+fn of_place(flow: &FlowConfig, is_bridge: bool) -> Option<Missing> {
+    let what = match (&flow.traffic, is_bridge) {
+        (Traffic::Bridged, false) => {
+            "packets of other machines (only `sojourn bridge` passes them)"
+        }
+        (Traffic::Bridged, true) | (_, false) => return None,
+        (_, true) => "traffic of its own beside the packets that a bridge passes",
+    };
+    Some(("type", what.into()))
+}
+
 /// Why real sockets do not send a flow over IPv6.
 const fn over_ipv6(flow: &FlowConfig) -> &'static str {
-    if flow.is_program() {
+    if matches!(flow.traffic, Traffic::Program(_) | Traffic::Bridged) {
         "a version of IP for a program, which chooses the addresses that it sends to"
     } else {
         "IPv6 (built-in traffic of live runs uses IPv4)"
     }
 }
 
-/// Settings that a program does not support: it runs for the whole run and sets the DSCP of its own packets.
-fn program(flow: &FlowConfig) -> Option<Missing> {
+/// Settings that packets of others do not support: they come for the whole run and have their own DSCP.
+fn whole_run(flow: &FlowConfig) -> Option<Missing> {
     let keys = [
         (
             "start",

@@ -6,7 +6,9 @@ use std::io::Write;
 use std::net::Ipv4Addr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use sojourn_capture::{Direction, LinkPoints, Point, Record, Section, Verdict, Writer};
+use sojourn_capture::{
+    Direction, Interface, LinkPoints, LinkType, Point, Record, Section, Verdict, Writer,
+};
 use sojourn_net::Instant;
 use sojourn_qdisc::{DropReason, MarkReason};
 use sojourn_records::CaptureOutput;
@@ -24,14 +26,16 @@ pub(crate) struct Capture<'a> {
 }
 
 impl<'a> Capture<'a> {
-    /// Starts the capture of a run between hosts that starts now, on this kernel release.
+    /// Starts the capture of a run between hosts that starts now, on this kernel release; `begins` is what its packets
+    /// begin with.
     #[expect(
         clippy::disallowed_methods,
         reason = "packets in a capture have wall-clock time stamps"
     )]
     pub(crate) fn new(
         links: &[LinkConfig],
-        hosts: [(Ipv4Addr, &str); 2],
+        hosts: &[(Ipv4Addr, &str)],
+        begins: LinkType,
         kernel: &str,
         output: CaptureOutput<'a>,
     ) -> Self {
@@ -46,9 +50,9 @@ impl<'a> Capture<'a> {
         let mut writer = Writer::new(output.out, &section);
         let points = links
             .iter()
-            .map(|link| points_of(&mut writer, link))
+            .map(|link| points_of(&mut writer, link, begins))
             .collect();
-        writer.names(hosts.map(|(address, name)| (address.into(), name)));
+        writer.names(hosts.iter().map(|&(address, name)| (address.into(), name)));
         Self {
             writer,
             points,
@@ -119,7 +123,7 @@ impl<'a> Capture<'a> {
             // Behind a link, a packet is in no queue.
             queue: frame.queue.filter(|_| verdict != Verdict::Lost),
             verdict,
-            length: frame.parsed.len.into(),
+            length: u32::try_from(frame.length()).unwrap_or(u32::MAX),
             data,
         };
         self.writer.write(point, &record);
@@ -132,7 +136,15 @@ impl fmt::Debug for Capture<'_> {
     }
 }
 
-fn points_of(writer: &mut Writer<&mut (dyn Write + Send)>, link: &LinkConfig) -> LinkPoints {
-    let (kind, rate) = (link.qdisc.kind(), link.constant_rate());
-    LinkPoints::add(writer, &link.name, kind, &link.qdisc, rate)
+fn points_of(
+    writer: &mut Writer<&mut (dyn Write + Send)>,
+    link: &LinkConfig,
+    begins: LinkType,
+) -> LinkPoints {
+    let like = Interface {
+        rate: link.constant_rate(),
+        link: begins,
+        ..Interface::new("")
+    };
+    LinkPoints::add_like(writer, &link.name, link.qdisc.kind(), &link.qdisc, &like)
 }

@@ -1,6 +1,9 @@
 //! The thread that moves packets: it reads, asks the network, waits, and writes.
 
+mod frames;
+
 use std::io;
+use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{PollFd, PollFlags};
@@ -11,12 +14,14 @@ use sojourn_path::links::Events;
 use sojourn_records::{Histogram, LinkRecord, SignalRecord};
 
 use crate::clock::{Clock, Wait, Waiting, poll_for};
+use crate::ethernet::{self, Read};
 use crate::flows::{Flows, Side};
 use crate::frame::{Frame, Pool};
 use crate::namespace::Port;
 use crate::network::Network;
 use crate::observed::FlowProbe;
 use crate::sys::BATCH;
+use frames::Framing;
 
 /// As `nice(1)` has it.
 const HIGHEST_PRIORITY: i32 = -20;
@@ -32,6 +37,8 @@ pub(crate) struct Counted {
     pub(crate) refused: u64,
     /// Packets that are longer than the MTU or not valid IP.
     pub(crate) unreadable: u64,
+    /// Frames that were split into the packets that had been merged to them.
+    pub(crate) split: u64,
     /// Multicast packets of the hosts themselves, which are not forwarded.
     pub(crate) multicast: u64,
     /// ECN-capable packets read.
@@ -69,6 +76,8 @@ pub(crate) struct Datapath<'a, 'c> {
     waiting: Waiting,
     numbered: u64,
     incoming: Incoming,
+    /// For ports with frames.
+    framing: Option<Box<Framing>>,
     /// Packets to be written to each port.
     outgoing: [Vec<Frame>; 2],
 }
@@ -115,6 +124,10 @@ impl<'a, 'c> Datapath<'a, 'c> {
         flows: Flows,
     ) -> Self {
         let incoming = Incoming::new(network.pool.size());
+        let framing = match ports[0] {
+            Port::Frames { mtu, .. } => Some(Box::new(Framing::new(*mtu))),
+            Port::Tun(_) | Port::Packet { .. } => None,
+        };
         Self {
             clock,
             network,
@@ -124,6 +137,7 @@ impl<'a, 'c> Datapath<'a, 'c> {
             waiting: Waiting::default(),
             numbered: 0,
             incoming,
+            framing,
             outgoing: [const { Vec::new() }; 2],
         }
     }
@@ -180,6 +194,9 @@ impl<'a, 'c> Datapath<'a, 'c> {
     /// Reads packets that have arrived on one side, at most [`BATCH`] before the other side is read.
     fn read(&mut self, side: Side) -> io::Result<usize> {
         let port = self.ports[side as usize];
+        if let Port::Frames { receiver, .. } = port {
+            return self.read_frames(side, receiver.as_fd());
+        }
         let mut all = 0;
         while all < BATCH {
             self.incoming.fill(&mut self.network.pool);
@@ -229,19 +246,32 @@ impl<'a, 'c> Datapath<'a, 'c> {
         let now = self.clock.now();
         // Events that are due before the packet are processed before it.
         self.network.on_timer(now, &mut self.counted.lateness);
-        let parsed = Parsed::of(&self.network.pool.bytes_mut(slot)[..length]);
-        let Some(parsed) = parsed else {
+        let bytes = &self.network.pool.bytes_mut(slot)[..length];
+        let read = match &self.framing {
+            None => Parsed::of(bytes).map(|parsed| Read {
+                parsed,
+                header: 0,
+                is_ip: true,
+            }),
+            Some(framing) => {
+                let fits = |read: &Read| usize::from(read.parsed.len) <= framing.mtu;
+                ethernet::read(bytes).filter(fits)
+            }
+        };
+        let Some(read) = read else {
             self.counted.unreadable += 1;
             return self.network.pool.release(slot);
         };
-        if parsed.is_multicast {
+        let parsed = read.parsed;
+        // Of the hosts of a run themselves; a bridge also passes what is for all hosts behind it.
+        if parsed.is_multicast && self.framing.is_none() {
             self.counted.multicast += 1;
             return self.network.pool.release(slot);
         }
         self.counted.read += 1;
         self.counted.ecn_capable += u64::from(parsed.tos & 0b11 != 0);
         self.numbered += 1;
-        let frame = Frame::new(parsed, slot, self.numbered, now);
+        let frame = Frame::new(parsed, slot, self.numbered, now).framed(read.header, read.is_ip);
         let (flow, forward) = self.flows.of(&parsed.flow, side);
         self.network.on_packet(now, frame, flow, forward);
     }

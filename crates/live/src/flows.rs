@@ -13,15 +13,25 @@ pub(crate) struct Flows {
     sources: Vec<Side>,
     /// The flow of the program, for packets that belong to no other flow.
     other: u32,
+    /// The flows of a bridge, by the side that their packets come from.
+    bridged: Option<[u32; 2]>,
 }
 
 impl Flows {
     pub(crate) fn new(plan: &Plan) -> Self {
         let is_program = |flow: &FlowConfig| matches!(flow.traffic, Traffic::Program(_));
         let other = plan.config.flows.iter().position(is_program);
-        let sources = plan.flows.iter().map(|flow| source_of(flow.direction));
+        let sources: Vec<_> = (plan.flows.iter())
+            .map(|flow| source_of(flow.direction))
+            .collect();
+        let from = |side| {
+            let mut flows = (0..).zip(plan.config.flows.iter().zip(&sources));
+            let is_bridged = |flow: &FlowConfig| matches!(flow.traffic, Traffic::Bridged);
+            flows.find_map(|(n, (flow, source))| (is_bridged(flow) && *source == side).then_some(n))
+        };
         Self {
-            sources: sources.collect(),
+            bridged: from(Side::Client).and_then(|client| Some([client, from(Side::Server)?])),
+            sources,
             other: other.and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
         }
     }
@@ -29,6 +39,9 @@ impl Flows {
     /// The flow of a packet that was read on `side`, and whether it travels with the data of the flow.
     #[inline]
     pub(crate) fn of(&self, key: &FlowKey, side: Side) -> (u32, bool) {
+        if let Some(flows) = self.bridged {
+            return (flows[side as usize], true);
+        }
         let [a, b, c, d] = key.ports.to_be_bytes();
         let ports = [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])];
         let flow = ports

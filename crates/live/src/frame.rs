@@ -17,6 +17,10 @@ pub(crate) struct Frame {
     pub(crate) parsed: Parsed,
     /// Its buffer.
     pub(crate) slot: u32,
+    /// Bytes of an Ethernet header in front of it in the buffer; 0: there is none.
+    pub(crate) header: u8,
+    /// Whether it is a packet of IP.
+    pub(crate) is_ip: bool,
     /// Packets are numbered in the order in which they are read.
     pub(crate) id: u64,
     /// Its flow in the plan.
@@ -37,6 +41,8 @@ impl Frame {
             entered: now,
             parsed,
             slot,
+            header: 0,
+            is_ip: true,
             id,
             flow: 0,
             queue: None,
@@ -44,12 +50,26 @@ impl Frame {
             forward: true,
         }
     }
+
+    /// The same, as a part of a frame of Ethernet.
+    pub(crate) const fn framed(self, header: u8, is_ip: bool) -> Self {
+        Self {
+            header,
+            is_ip,
+            ..self
+        }
+    }
+
+    /// Its length with the header in front of it.
+    pub(crate) fn length(&self) -> usize {
+        usize::from(self.header) + usize::from(self.parsed.len)
+    }
 }
 
 impl Packet for Frame {
     #[inline]
     fn size(&self) -> Bytes {
-        Bytes(u64::from(self.parsed.len) + ETHERNET_HEADER)
+        Bytes(u64::from(self.parsed.len) + u64::from(self.header).max(ETHERNET_HEADER))
     }
 
     #[inline]
@@ -193,16 +213,18 @@ impl Pool {
         self.buffers[slot as usize] = buffer;
     }
 
-    /// The bytes of a packet, with its DSCP and ECN.
+    /// The bytes of a packet and of the header in front of it, with its DSCP and ECN.
     pub(crate) fn packet(&mut self, frame: &Frame) -> &[u8] {
-        let packet = &mut self.bytes_mut(frame.slot)[..usize::from(frame.parsed.len)];
-        write_tos(packet, frame.parsed.tos);
+        let packet = &mut self.bytes_mut(frame.slot)[..frame.length()];
+        if frame.is_ip {
+            write_tos(&mut packet[usize::from(frame.header)..], frame.parsed.tos);
+        }
         packet
     }
 
-    /// The bytes of a packet as they are in its buffer.
+    /// The same bytes as they are in its buffer.
     pub(crate) fn bytes(&self, frame: &Frame) -> &[u8] {
-        &self.buffers[frame.slot as usize][..usize::from(frame.parsed.len)]
+        &self.buffers[frame.slot as usize][..frame.length()]
     }
 
     /// Whether a buffer has several handles.

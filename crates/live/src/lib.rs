@@ -8,23 +8,30 @@
 //! * `clock`, `datapath`: the thread that reads, waits and writes.
 //! * `sys`, `netlink`, `namespace`, `space`, `program`: namespaces, devices and processes. `sys` is the only module with
 //!   `unsafe`; `space` counts the packets that the hosts discard.
+//! * `internet`, `forwarding`, `nftables`: the way from the server's namespace to the network of the machine.
+//! * `bridge`, `ethernet`: two interfaces of the machine in place of the namespaces.
 //! * `connections`, `sock_diag`: the TCP connections of programs, which the kernel lists.
 //! * `backend`: the backend `live`.
 
 #![cfg(target_os = "linux")]
 
 mod backend;
+mod bridge;
 mod capture;
 mod clock;
 mod connections;
 mod datapath;
 mod error;
+mod ethernet;
 mod flows;
+mod forwarding;
 mod frame;
 mod hosts;
+mod internet;
 mod namespace;
 mod netlink;
 mod network;
+mod nftables;
 mod observed;
 mod program;
 mod run;
@@ -39,9 +46,10 @@ mod validity;
 mod view;
 
 pub use backend::Live;
+pub use bridge::Interfaces;
 pub use error::LiveError;
 pub use namespace::enter_user_namespace;
-pub use run::{BUFFER_BYTES, Ended, Options, Watcher, run};
+pub use run::{BUFFER_BYTES, Ended, Options, Reach, Watcher, run};
 pub use view::{FlowView, LinkView};
 
 /// The name of the backend.

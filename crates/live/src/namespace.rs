@@ -138,6 +138,13 @@ pub(crate) enum Port {
         /// Hardware address of the host.
         hardware: [u8; 6],
     },
+    /// Packet sockets that read and write the frames of an interface.
+    Frames {
+        receiver: OwnedFd,
+        sender: OwnedFd,
+        /// Largest packet of the interface.
+        mtu: usize,
+    },
 }
 
 impl Port {
@@ -145,12 +152,13 @@ impl Port {
     pub(crate) const fn batch(&self) -> usize {
         match self {
             Self::Tun(_) => 1,
-            Self::Packet { .. } => sys::BATCH,
+            Self::Packet { .. } | Self::Frames { .. } => sys::BATCH,
         }
     }
 
     /// Reads the packets that wait, at most [`Port::batch`], one into each buffer, and sets the length of each; returns
-    /// how many. The length of a packet that is longer than its buffer is at least that of the buffer.
+    /// how many. The length of a packet that is longer than its buffer is at least that of the buffer. The datapath reads
+    /// frames itself.
     #[inline]
     pub(crate) fn read(
         &self,
@@ -166,7 +174,7 @@ impl Port {
                     })
                     .map_err(io::Error::from)
             }
-            (Self::Tun(_), ..) => Ok(0),
+            (Self::Tun(_) | Self::Frames { .. }, ..) => Ok(0),
             (Self::Packet { socket, .. }, ..) => {
                 sys::receive_packets(socket.as_fd(), buffers, lengths)
             }
@@ -192,7 +200,8 @@ impl Port {
                     socket,
                     device,
                     hardware,
-                } => sys::send_packets(socket.as_fd(), *device, *hardware, rest),
+                } => sys::send_packets(socket.as_fd(), Some((*device, *hardware)), rest),
+                Self::Frames { sender, .. } => sys::send_packets(sender.as_fd(), None, rest),
             };
             match written {
                 Ok(written) if written > 0 => rest = rest.get(written..).unwrap_or_default(),
@@ -211,7 +220,18 @@ impl Port {
         match self {
             Self::Tun(device) => device.as_fd(),
             Self::Packet { socket, .. } => socket.as_fd(),
+            Self::Frames { receiver, .. } => receiver.as_fd(),
         }
+    }
+
+    /// Packets that its socket has dropped since the last call; `None`: its device counts them.
+    pub(crate) fn dropped(&self) -> Option<io::Result<u64>> {
+        let socket = match self {
+            Self::Tun(_) => return None,
+            Self::Packet { socket, .. } => socket,
+            Self::Frames { receiver, .. } => receiver,
+        };
+        Some(sys::packets_dropped(socket.as_fd()))
     }
 }
 

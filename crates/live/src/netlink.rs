@@ -19,10 +19,14 @@ pub(crate) const ERROR: u16 = 2;
 /// Kind of the last message of a dump.
 pub(crate) const DONE: u16 = 3;
 const NEW_LINK: u16 = 16;
+const DELETE_LINK: u16 = 17;
+const GET_LINK: u16 = 18;
 const NEW_ADDRESS: u16 = 20;
 const NEW_ROUTE: u16 = 24;
 
 const HEADER: usize = 16;
+
+const UNEXPECTED: &str = "unexpected reply of the kernel to a netlink request";
 
 /// A netlink socket for the network namespace of the thread that opened it.
 #[derive(Debug)]
@@ -56,6 +60,55 @@ impl Destination {
     /// The addresses with a prefix.
     pub(crate) const fn of(address: IpAddr, prefix: u8) -> Self {
         Self { address, prefix }
+    }
+}
+
+/// How packets leave a device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Via {
+    /// To hosts behind the device itself.
+    Link,
+    /// The same; sockets send from this address.
+    LinkFrom(IpAddr),
+    /// To a router.
+    Router(IpAddr),
+}
+
+/// Properties of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub(crate) index: u32,
+    /// Largest IP packet.
+    pub(crate) mtu: u32,
+    pub(crate) is_ethernet: bool,
+    pub(crate) is_up: bool,
+    /// Whether it belongs to another device, such as a bridge.
+    pub(crate) has_master: bool,
+}
+
+impl Link {
+    /// Reads the body of a message: `struct ifinfomsg` and attributes.
+    fn of(body: &[u8]) -> Option<io::Result<Self>> {
+        const HEAD: usize = 16;
+        const MTU: u16 = 4;
+        const MASTER: u16 = 10;
+        const ETHERNET: u16 = 1;
+        const UP: u32 = 1;
+        const LOOPBACK: u32 = 8;
+        let field = |at: usize| Some(u32::from_ne_bytes(*body.get(at..)?.first_chunk()?));
+        let kind = u16::from_ne_bytes(*body.get(2..)?.first_chunk()?);
+        let flags = field(8)?;
+        let number = |kind| {
+            let (_, value) = attributes(body.get(HEAD..)?).find(|(found, _)| *found == kind)?;
+            value.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes))
+        };
+        Some(Ok(Self {
+            index: field(4)?,
+            mtu: number(MTU)?,
+            is_ethernet: kind == ETHERNET && flags & LOOPBACK == 0,
+            is_up: flags & UP != 0,
+            has_master: number(MASTER).is_some(),
+        }))
     }
 }
 
@@ -107,7 +160,6 @@ impl Netlink {
         const DATA: u16 = 2;
         const PEER: u16 = 1;
         const NAMESPACE: u16 = 28;
-        let text = |name: &str| [name.as_bytes(), &[0]].concat();
         let mut peer = Attributes(vec![0; 16]);
         peer.push(NAME, &text(far.0));
         peer.push(HARDWARE, &far.1);
@@ -143,15 +195,16 @@ impl Netlink {
         self.request(message.with(LOCAL, &bytes).with(ADDRESS, &bytes))
     }
 
-    /// Adds a route to `destination` through a device; `source` is the preferred source address.
+    /// Adds a route to `destination` through a device.
     pub(crate) fn add_route(
         &mut self,
         device: u32,
         destination: Destination,
-        source: Option<IpAddr>,
+        via: Via,
     ) -> io::Result<()> {
         const DESTINATION: u16 = 1;
         const OUTPUT: u16 = 4;
+        const ROUTER: u16 = 5;
         const SOURCE: u16 = 7;
         const MAIN_TABLE: u8 = 254;
         const BOOT: u8 = 3;
@@ -166,10 +219,41 @@ impl Netlink {
         if prefix > 0 {
             message = message.with(DESTINATION, &octets(address));
         }
-        if let Some(source) = source {
-            message = message.with(SOURCE, &octets(source));
-        }
+        message = match via {
+            Via::Link => message,
+            Via::LinkFrom(source) => message.with(SOURCE, &octets(source)),
+            Via::Router(router) => message.with(ROUTER, &octets(router)),
+        };
         self.request(message)
+    }
+
+    /// Removes a device.
+    pub(crate) fn remove(&mut self, device: u32) -> io::Result<()> {
+        let mut head = vec![0; 4];
+        head.extend(device.to_ne_bytes());
+        head.extend([0; 8]);
+        self.request(Message::new(DELETE_LINK, 0, &head))
+    }
+
+    /// Reads the properties of a device.
+    ///
+    /// # Errors
+    /// `ENODEV` if there is none of this name.
+    pub(crate) fn link(&mut self, name: &str) -> io::Result<Link> {
+        const NAME: u16 = 3;
+        self.sent += 1;
+        let message = Message::unanswered(GET_LINK, &[0; 16]).with(NAME, &text(name));
+        rustix::net::send(&self.socket, &message.finish(self.sent), SendFlags::empty())?;
+        let mut reply = vec![0; 32 << 10];
+        let (read, _) = rustix::net::recv(&self.socket, &mut *reply, RecvFlags::empty())?;
+        match messages(&reply[..read]).next() {
+            Some((NEW_LINK, body)) => Link::of(body),
+            Some((ERROR, body)) => body
+                .first_chunk()
+                .map(|code| Err(io::Error::from_raw_os_error(-i32::from_ne_bytes(*code)))),
+            _ => None,
+        }
+        .unwrap_or_else(|| Err(io::Error::other(UNEXPECTED)))
     }
 
     /// Sends a request and waits for its acknowledgement.
@@ -185,19 +269,22 @@ impl Netlink {
         match (kind, code) {
             (Some(ERROR), Ok(0)) => Ok(()),
             (Some(ERROR), Ok(code)) => Err(io::Error::from_raw_os_error(-code)),
-            _ => Err(io::Error::other(
-                "unexpected reply of the kernel to a netlink request",
-            )),
+            _ => Err(io::Error::other(UNEXPECTED)),
         }
     }
 }
 
+/// A text with a final NUL.
+pub(crate) fn text(name: &str) -> Vec<u8> {
+    [name.as_bytes(), &[0]].concat()
+}
+
 /// A sequence of attributes, each aligned to four bytes.
-#[derive(Debug, Default)]
-struct Attributes(Vec<u8>);
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Attributes(pub(crate) Vec<u8>);
 
 impl Attributes {
-    fn push(&mut self, kind: u16, value: &[u8]) {
+    pub(crate) fn push(&mut self, kind: u16, value: &[u8]) {
         let length = u16::try_from(value.len() + 4).unwrap_or(u16::MAX);
         self.0.extend(length.to_ne_bytes());
         self.0.extend(kind.to_ne_bytes());
@@ -216,10 +303,19 @@ pub(crate) struct Message {
 
 impl Message {
     /// A request that the kernel acknowledges.
-    fn new(kind: u16, flags: u16, head: &[u8]) -> Self {
+    pub(crate) fn new(kind: u16, flags: u16, head: &[u8]) -> Self {
         Self {
             kind,
             flags: REQUEST | ACK | flags,
+            body: Attributes(head.to_vec()),
+        }
+    }
+
+    /// A request that the kernel does not acknowledge: it answers with what is asked for, or not at all.
+    pub(crate) fn unanswered(kind: u16, head: &[u8]) -> Self {
+        Self {
+            kind,
+            flags: REQUEST,
             body: Attributes(head.to_vec()),
         }
     }
@@ -248,7 +344,7 @@ impl Message {
         Self::new(NEW_LINK, 0, &head)
     }
 
-    fn with(mut self, kind: u16, value: &[u8]) -> Self {
+    pub(crate) fn with(mut self, kind: u16, value: &[u8]) -> Self {
         self.body.push(kind, value);
         self
     }

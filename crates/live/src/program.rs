@@ -9,17 +9,60 @@ use std::thread;
 use sojourn_scenario::plan::Program as ProgramConfig;
 
 use crate::error::{LiveError, plain};
-use crate::namespace;
+use crate::internet::WayOut;
+use crate::namespace::{self, Namespace};
 use crate::space::{End, LEVEL_VARIABLE, SERVER6_VARIABLE, Space};
 use crate::sys;
 
-/// A running program, which is killed with all of its children when this value is dropped.
+/// A running process, which is killed when this value is dropped.
 #[derive(Debug)]
-pub(crate) struct Program {
+pub(crate) struct Kept {
     child: Child,
-    /// When this is dropped, the thread that started the program ends, and the kernel kills the program.
+    /// When this is dropped, the thread that started the process ends, and the kernel kills the process.
     _keeper: Sender<()>,
 }
+
+impl Kept {
+    /// Starts a process, in a network namespace if one is given.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub(crate) fn start(mut command: Command, within: Option<&Namespace>) -> io::Result<Self> {
+        let namespace = within.map(Namespace::duplicate).transpose()?;
+        let (started, child) = channel();
+        let (keeper, dropped) = channel::<()>();
+        thread::spawn(move || {
+            let entered = namespace.map_or(Ok(()), |namespace| namespace.move_in());
+            let spawned = entered.and_then(|()| command.spawn());
+            // Neither side of the channels fails before the other ends.
+            let _ = started.send(spawned);
+            let _ = dropped.recv();
+        });
+        let gone = |_| io::Error::other("the thread that starts it has ended");
+        let child = child.recv().map_err(gone).and_then(|child| child);
+        Ok(Self {
+            child: child?,
+            _keeper: keeper,
+        })
+    }
+
+    /// How the process ended, if it has.
+    pub(crate) fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.child.try_wait()
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        // The call fails for a process that has already ended, which is harmless.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A running program, which is killed with all of its children when this value is dropped.
+#[derive(Debug)]
+pub(crate) struct Program(Kept);
 
 impl Program {
     /// Starts a program on a host of the network.
@@ -48,31 +91,19 @@ impl Program {
         if quiet {
             command.stdin(Stdio::null()).stdout(Stdio::null());
         }
-        sys::contain(&mut command, namespace::is_own_user_namespace());
+        let resolver = space.way_out.as_ref().and_then(WayOut::resolver);
+        sys::contain(&mut command, namespace::is_own_user_namespace(), resolver);
         let failed = |error: &io::Error| LiveError::Program {
             name: name.clone(),
             reason: reason(name, error),
         };
-        let namespace = end.namespace.duplicate().map_err(|e| failed(&e))?;
-        let (started, child) = channel();
-        let (keeper, dropped) = channel::<()>();
-        thread::spawn(move || {
-            let spawned = namespace.move_in().and_then(|()| command.spawn());
-            // Neither side of the channels fails before the other ends.
-            let _ = started.send(spawned);
-            let _ = dropped.recv();
-        });
-        let gone = |_| io::Error::other("the thread that starts it has ended");
-        let child = child.recv().map_err(gone).and_then(|child| child);
-        Ok(Self {
-            child: child.map_err(|e| failed(&e))?,
-            _keeper: keeper,
-        })
+        let kept = Kept::start(command, Some(&end.namespace));
+        kept.map(Self).map_err(|e| failed(&e))
     }
 
     /// How the program ended, if it has.
     pub(crate) fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
-        self.child.try_wait()
+        self.0.ended()
     }
 }
 
@@ -105,14 +136,6 @@ fn reason(name: &str, error: &io::Error) -> String {
             "the limit user.max_pid_namespaces or user.max_mnt_namespaces is reached".to_owned()
         }
         _ => plain(error),
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        // The call fails for a program that has already ended, which is harmless.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -1,4 +1,4 @@
-//! A run: namespaces, the thread of the datapath, built-in applications and programs, and the records of all of them.
+//! A run: namespaces or interfaces, the thread of the datapath, built-in applications and programs, and the records of all of them.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -8,11 +8,13 @@ use std::sync::mpsc::channel;
 use std::{io, thread};
 
 use sojourn_backend::{BackendError, Cancellation, Completion, locked};
+use sojourn_capture::LinkType;
 use sojourn_net::{Duration, Instant};
 use sojourn_records::{CaptureOutput, FlowCounters, FlowRecord, RecordSink};
 use sojourn_scenario::Plan;
-use sojourn_scenario::plan::{FlowConfig, Program as ProgramConfig, Traffic};
+use sojourn_scenario::plan::{Config, FlowConfig, Program as ProgramConfig, Traffic};
 
+use crate::bridge::{Bridge, Interfaces};
 use crate::capture::Capture;
 use crate::clock::Clock;
 use crate::connections::{Connections, Watched};
@@ -20,15 +22,18 @@ use crate::datapath::{Datapath, Moved};
 use crate::error::LiveError;
 use crate::flows::Flows;
 use crate::hosts::{Finished, Hosts};
+use crate::namespace::{Port, is_own_user_namespace};
 use crate::network::Network;
 use crate::observed::{FlowProbe, Observers};
 use crate::program::Program;
-use crate::space::{HostSettings, MTU, Space};
+use crate::space::{HostSettings, Lost, MTU, Space};
 use crate::view::{LinkView, Shared, Views};
-use crate::{NAME, kernel_release, validity};
+use crate::{NAME, forwarding, kernel_release, validity};
 
 /// Bytes of a buffer: the MTU, and room to notice packets that exceed it.
 const BUFFER: usize = 2_048;
+/// Room for an Ethernet header with tags, and to notice packets that exceed the MTU.
+const ROOM: usize = 64;
 /// Buffers of a run: 256 MB.
 const BUFFERS: usize = 128 * 1_024;
 /// Bytes of all buffers of a run.
@@ -39,10 +44,13 @@ const SERVER_ATTEMPT: std::time::Duration = std::time::Duration::from_millis(50)
 /// Time that a program has to exit by itself when the run is interrupted.
 const GRACE: Duration = Duration::from_millis(500);
 
+const LEFT: &str =
+    "compare the files /run/sojourn/forwarding-* with /proc/sys/net/ipv4/conf/*/forwarding";
+
 const _: () = assert!(MTU as usize + 14 < BUFFER, "a packet fits its buffer");
 
 /// Options of a run that are not in its plan.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The program uses the input and output of this process, and the run ends when the program or the plan ends. A run
     /// that the program starts in the same way is nested in this one. If false, input and output are discarded.
@@ -51,6 +59,84 @@ pub struct Options {
     pub ecn: bool,
     /// Watchers are shown the flows of each link.
     pub shows_flows: bool,
+    /// What its packets reach.
+    pub reach: Reach,
+}
+
+/// What the packets of a run reach.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// The two hosts that the run creates.
+    #[default]
+    Hosts,
+    /// Also the network of the machine: the client reaches it through the links.
+    Internet,
+    /// The hosts behind two interfaces of the machine.
+    Bridge(Interfaces),
+}
+
+/// What a run connects.
+enum Place {
+    Hosts(Box<Space>),
+    Interfaces(Box<Bridge>),
+}
+
+impl Place {
+    fn open(config: &Config, options: &Options) -> Result<Self, LiveError> {
+        if !is_own_user_namespace() {
+            forwarding::restore_all_left().map_err(|e| {
+                LiveError::environment("cannot restore what a killed run has left", &e, LEFT)
+            })?;
+        }
+        if let Reach::Bridge(interfaces) = &options.reach {
+            return Ok(Self::Interfaces(Box::new(Bridge::open(interfaces)?)));
+        }
+        let space = Space::create(HostSettings {
+            ecn: options.ecn || config.flows.iter().any(offers_ecn),
+            in_foreground: options.in_foreground,
+            internet: options.reach == Reach::Internet,
+        })?;
+        Ok(Self::Hosts(Box::new(space)))
+    }
+
+    /// Its hosts, if they are its own.
+    const fn space(&self) -> Option<&Space> {
+        match self {
+            Self::Hosts(space) => Some(space),
+            Self::Interfaces(_) => None,
+        }
+    }
+
+    /// Of the client's side and of the server's side.
+    const fn ports(&self) -> [&Port; 2] {
+        match self {
+            Self::Hosts(space) => [&space.client.port, &space.server.port],
+            Self::Interfaces(bridge) => [&bridge.ports[0], &bridge.ports[1]],
+        }
+    }
+
+    /// Bytes of a buffer for its packets.
+    fn buffer(&self) -> usize {
+        match self {
+            Self::Hosts(_) => BUFFER,
+            Self::Interfaces(bridge) => BUFFER.max((bridge.mtu + ROOM).next_multiple_of(256)),
+        }
+    }
+
+    /// Packets lost outside the links, except by the datapath; `None`: unknown.
+    fn lost(&self) -> Option<Lost> {
+        match self {
+            Self::Hosts(space) => space.lost(),
+            Self::Interfaces(bridge) => bridge.lost().ok().map(Lost::at_devices),
+        }
+    }
+
+    fn devices(&self) -> String {
+        match self {
+            Self::Hosts(space) => space.devices.to_owned(),
+            Self::Interfaces(bridge) => bridge.described(),
+        }
+    }
 }
 
 /// How a run ended.
@@ -81,27 +167,26 @@ pub fn run(
 ) -> Result<Ended, BackendError> {
     plan.config.check()?;
     let config = &plan.config;
-    let space = Space::create(HostSettings {
-        ecn: options.ecn || config.flows.iter().any(offers_ecn),
-        in_foreground: options.in_foreground,
-    })?;
+    let place = Place::open(config, options)?;
+    let space = place.space();
     let program = config.flows.iter().find_map(program_of);
-    let watch = |_| Connections::watch(&space, config.sample, config.flows.len());
-    let connections = program.map(watch);
-    let mut programs = Programs {
-        server: start_server(program, &space, cancellation)?,
-        ..Programs::default()
-    };
+    let connections = space
+        .filter(|_| program.is_some())
+        .map(|space| Connections::watch(space, config.sample, config.flows.len()));
+    let mut programs = Programs::default();
+    if let (Some(space), Some(program)) = (space, program) {
+        programs.server = start_server(program, space, cancellation)?;
+    }
     let run = Run {
         plan,
-        options: *options,
+        options,
         program,
-        space: &space,
+        place: &place,
         clock: Clock::start(),
         end: Instant::ZERO + config.duration,
         cancellation,
     };
-    let mut hosts = Hosts::new(run.clock, plan, &space);
+    let mut hosts = Hosts::new(run.clock, plan, space);
     let shared = Shared::default();
     let observed_by = run.observers(watcher.map(|_| &shared), sink.capture());
     let display = watcher.map(|watcher| Watching {
@@ -125,16 +210,19 @@ pub fn run(
     }
     let finished = hosts.finish(moved.stopped);
     // After all packets that had arrived were read.
-    let lost = space.lost();
+    let lost = place.lost();
     let Moved { counted, links, .. } = &moved;
-    let mut facts = validity::facts(counted, links, &finished, lost.as_ref(), space.devices);
+    let mut facts = validity::facts(counted, links, &finished, lost.as_ref(), place.devices());
+    match space {
+        None => facts.push(validity::of_merged(counted)),
+        Some(space) => facts.extend(space.way_out.iter().flat_map(validity::of_way_out)),
+    }
     if program.is_some() {
         facts.push(validity::of_program(status));
     }
-    facts.extend(driven.seen.into_iter().flat_map(|seen| {
-        let defaults = [space.client.control(), space.server.control()];
-        validity::of_connections(&seen, defaults)
-    }));
+    if let (Some(space), Some(seen)) = (space, driven.seen) {
+        facts.extend(validity::of_connections(&seen, space.controls()));
+    }
     facts.extend(server.map(validity::of_server));
     if options.in_foreground {
         facts.push(validity::of_end(completion, status));
@@ -150,9 +238,9 @@ pub fn run(
 #[derive(Clone, Copy)]
 struct Run<'a> {
     plan: &'a Plan,
-    options: Options,
+    options: &'a Options,
     program: Option<&'a ProgramConfig>,
-    space: &'a Space,
+    place: &'a Place,
     clock: Clock,
     /// When it ends, unless it is interrupted.
     end: Instant,
@@ -202,8 +290,10 @@ impl Run<'_> {
         let shows_flows = self.options.shows_flows;
         let views = shared.map(|shared| Views::new(names, Arc::clone(shared), shows_flows));
         let kernel = kernel_release();
-        let hosts = self.space.hosts();
-        let capture = capture.map(|output| Capture::new(links, hosts, &kernel, output));
+        let capture = capture.map(|output| match self.place.space() {
+            Some(space) => Capture::new(links, &space.hosts(), LinkType::Raw, &kernel, output),
+            None => Capture::new(links, &[], LinkType::Ethernet, &kernel, output),
+        });
         Observers { capture, views }
     }
 
@@ -252,20 +342,21 @@ impl Run<'_> {
     ) -> Result<Moved, BackendError> {
         // The network is created on the thread that runs it: a user-defined queue may be bound to one thread.
         let config = Arc::new(self.plan.config.clone());
-        let network = Network::new(config, observers, BUFFER, BUFFERS)?;
-        let ports = [&self.space.client.port, &self.space.server.port];
+        let size = self.place.buffer();
+        let network = Network::new(config, observers, size, BUFFER_BYTES / size)?;
+        let ports = self.place.ports();
         Datapath::new(self.clock, network, ports, Flows::new(self.plan))
             .run(self.end, stop)
             .map_err(|e| failure(format!("the datapath cannot read: {e}")))
     }
 
     fn start_program(&self) -> Result<Option<Program>, LiveError> {
-        let Some(program) = self.program else {
+        let (Some(program), Some(space)) = (self.program, self.place.space()) else {
             return Ok(None);
         };
-        let words = program.expanded(&self.space.target.v4.to_string());
+        let words = program.expanded(&space.target.v4.to_string());
         let quiet = !self.options.in_foreground;
-        Program::start(self.space, &self.space.client, &words, quiet).map(Some)
+        Program::start(space, &space.client, &words, quiet).map(Some)
     }
 
     /// Drives the applications and watches the program until the run ends.
@@ -363,11 +454,11 @@ fn exit_code(status: ExitStatus) -> i32 {
 
 /// Starts the server of a program, if it has one, and waits for it.
 fn start_server(
-    program: Option<&ProgramConfig>,
+    program: &ProgramConfig,
     space: &Space,
     cancellation: &Cancellation<'_>,
 ) -> Result<Option<Program>, LiveError> {
-    let Some(words) = program.and_then(|program| program.server.as_ref()) else {
+    let Some(words) = &program.server else {
         return Ok(None);
     };
     if space.level > 0 {
@@ -464,7 +555,7 @@ fn completed(
         ..record.totals
     };
     match config.traffic {
-        Traffic::Program(_) => FlowRecord {
+        Traffic::Program(_) | Traffic::Bridged => FlowRecord {
             started: probe.started,
             series: probe.series,
             totals: FlowCounters {

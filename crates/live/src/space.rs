@@ -11,8 +11,9 @@ use std::{fs, io};
 use sojourn_scenario::plan::Program as ProgramConfig;
 
 use crate::error::LiveError;
+use crate::internet::WayOut;
 use crate::namespace::{self, Namespace, Port, any_socket, index_of};
-use crate::netlink::{Destination, Device, Netlink};
+use crate::netlink::{Destination, Device, Netlink, Via};
 use crate::sys::{self, Offload};
 
 /// Largest IP packet of the devices.
@@ -67,10 +68,8 @@ impl End {
 
     /// Packets that its device dropped.
     fn lost_at_device(&self) -> io::Result<u64> {
-        match &self.port {
-            Port::Tun(_) => self.namespace.inside(|| dropped_packets(&self.device)),
-            Port::Packet { socket, .. } => sys::packets_dropped(socket.as_fd()),
-        }
+        let of_device = || self.namespace.inside(|| dropped_packets(&self.device));
+        self.port.dropped().unwrap_or_else(of_device)
     }
 
     /// Congestion control of connections that do not choose one.
@@ -78,6 +77,16 @@ impl End {
         let file = "/proc/sys/net/ipv4/tcp_congestion_control";
         let name = self.namespace.inside(|| fs::read_to_string(file));
         name.ok().map(|name| name.trim().to_owned())
+    }
+}
+
+impl Lost {
+    /// Packets that only devices lost.
+    pub(crate) fn at_devices(count: u64) -> Self {
+        Self {
+            at_devices: count,
+            ..Self::default()
+        }
     }
 }
 
@@ -132,6 +141,8 @@ pub(crate) struct Space {
     pub(crate) level: u8,
     /// Kind of its devices.
     pub(crate) devices: &'static str,
+    /// The way to the network of the machine, if there is one. Dropped after the devices.
+    pub(crate) way_out: Option<WayOut>,
 }
 
 /// Settings of the hosts of a run.
@@ -143,9 +154,18 @@ pub(crate) struct HostSettings {
     /// runs inside another run, its namespace is the server side. If false, buffers never limit a connection, as in the
     /// simulator.
     pub(crate) in_foreground: bool,
+    /// The client reaches the network of the machine through the server's namespace.
+    pub(crate) internet: bool,
 }
 
 impl Space {
+    /// Congestion control of connections that do not choose one, at the client and at the server; `None`: unknown.
+    pub(crate) fn controls(&self) -> [Option<String>; 2] {
+        let server = || self.server.control();
+        let is_server = self.way_out.is_none();
+        [self.client.control(), is_server.then(server).flatten()]
+    }
+
     /// Addresses of the hosts that programs know, with names for captures.
     pub(crate) const fn hosts(&self) -> [(Ipv4Addr, &'static str); 2] {
         [
@@ -179,13 +199,21 @@ impl Space {
                 remedy: "at most 16 runs can be nested",
             });
         }
-        let client = end(Addresses::of(level, CLIENT), settings, &devices)?;
+        if settings.internet && level > 0 {
+            return Err(LiveError::Environment {
+                problem: "this run is within another one".to_owned(),
+                remedy: "give the outermost run the connection to the network",
+            });
+        }
+        let client = end(CLIENT, level, settings, &devices)?;
         let addresses = Addresses::of(level, SERVER);
         let (server, target) = match around {
-            None => (end(addresses, settings, &devices)?, addresses),
+            None => (end(SERVER, level, settings, &devices)?, addresses),
             Some(run) => (gateway(level, addresses, &devices)?, run.server),
         };
+        let way_out = settings.internet.then(|| WayOut::open(&server.namespace));
         Ok(Self {
+            way_out: way_out.transpose()?,
             client,
             server,
             target,
@@ -255,10 +283,11 @@ impl Enclosing {
 }
 
 /// A new host.
-fn end(addresses: Addresses, settings: HostSettings, devices: &Devices) -> Result<End, LiveError> {
+fn end(host: u8, level: u8, settings: HostSettings, devices: &Devices) -> Result<End, LiveError> {
     let namespace = new_namespace()?;
+    let addresses = Addresses::of(level, host);
     let port = create_device(DEVICE, addresses, &namespace, devices)?;
-    let set_up = namespace.inside(|| set_up_host(addresses, settings));
+    let set_up = namespace.inside(|| set_up_host(host, addresses, settings));
     set_up.map_err(|e| LiveError::environment("cannot set up a network namespace", &e, USUAL))?;
     Ok(End {
         before: SocketLosses::read(&namespace).unwrap_or_default(),
@@ -311,7 +340,7 @@ fn create_device(
 }
 
 /// Configures the namespace of the calling thread.
-fn set_up_host(addresses: Addresses, settings: HostSettings) -> io::Result<()> {
+fn set_up_host(host: u8, addresses: Addresses, settings: HostSettings) -> io::Result<()> {
     let group = rustix::process::getgid().as_raw();
     let ecn = if settings.ecn { "1" } else { "2" };
     set_known(&[
@@ -331,9 +360,17 @@ fn set_up_host(addresses: Addresses, settings: HostSettings) -> io::Result<()> {
     netlink.up(index_of("lo")?)?;
     let has_v6 = set_up_device(&mut netlink, DEVICE, addresses)?;
     let device = index_of(DEVICE)?;
-    netlink.add_route(device, Destination::DEFAULT_V4, Some(addresses.v4.into()))?;
-    if has_v6 {
-        netlink.add_route(device, Destination::DEFAULT_V6, Some(addresses.v6.into()))?;
+    if settings.internet && host == SERVER {
+        // Its default route leads out; nested runs have the other addresses.
+        let all = Destination::of(Addresses::of(0, 0).v4.into(), Addresses::ALL_LEVELS.v4);
+        return netlink.add_route(device, all, Via::Link);
+    }
+    let source = Via::LinkFrom(addresses.v4.into());
+    netlink.add_route(device, Destination::DEFAULT_V4, source)?;
+    // The way out is one of IPv4: without a route of IPv6, programs notice that at once.
+    if has_v6 && !settings.internet {
+        let source = Via::LinkFrom(addresses.v6.into());
+        netlink.add_route(device, Destination::DEFAULT_V6, source)?;
     }
     Ok(())
 }
@@ -345,9 +382,9 @@ fn set_up_gateway(device: &str, level: u8, addresses: Addresses) -> io::Result<(
     let has_v6 = set_up_device(&mut netlink, device, addresses)?;
     let (outer, inner) = (index_of(DEVICE)?, index_of(device)?);
     let mut add = |device, of: Addresses, lengths: Prefixes| {
-        netlink.add_route(device, Destination::of(of.v4.into(), lengths.v4), None)?;
+        netlink.add_route(device, Destination::of(of.v4.into(), lengths.v4), Via::Link)?;
         if has_v6 {
-            netlink.add_route(device, Destination::of(of.v6.into(), lengths.v6), None)?;
+            netlink.add_route(device, Destination::of(of.v6.into(), lengths.v6), Via::Link)?;
         }
         Ok::<_, io::Error>(())
     };

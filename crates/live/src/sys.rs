@@ -5,6 +5,8 @@
 
 #![allow(unsafe_code, reason = "system calls without a safe interface")]
 
+mod frames;
+mod guard;
 mod packets;
 
 use std::ffi::{CStr, c_int, c_void};
@@ -16,6 +18,8 @@ use std::process::Command;
 
 use rustix::thread::UnshareFlags;
 
+pub(crate) use frames::{Arrival, Overflow, frame_sender, frame_socket, receive_frames};
+pub(crate) use guard::{Guardian, guard};
 pub(crate) use packets::{BATCH, packet_socket, packets_dropped, receive_packets, send_packets};
 
 /// Longest name of a network device, with the final NUL.
@@ -242,8 +246,8 @@ const _: () = assert!(
 /// kills the namespace when its first process ends, and that one is killed when the one before it ends.
 ///
 /// `keeps_capabilities`: this process is in a user namespace of its own, and the program keeps the capabilities that it
-/// needs to configure its network.
-pub(crate) fn contain(command: &mut Command, keeps_capabilities: bool) {
+/// needs to configure its network. `resolver`: the processes of the namespace read this text in `/etc/resolv.conf`.
+pub(crate) fn contain(command: &mut Command, keeps_capabilities: bool, resolver: Option<String>) {
     let parent = rustix::process::getpid();
     // SAFETY: the closure only makes system calls: it neither allocates nor locks.
     unsafe {
@@ -261,7 +265,7 @@ pub(crate) fn contain(command: &mut Command, keeps_capabilities: bool) {
             if first > 0 {
                 ignore_interrupts();
                 libc::close(alive);
-                close_all_but(held);
+                close_all_but(&[held]);
                 libc::_exit(wait_for(first));
             }
             // The init process of the namespace.
@@ -276,17 +280,54 @@ pub(crate) fn contain(command: &mut Command, keeps_capabilities: bool) {
                 // The outer process ended before it could be watched.
                 libc::_exit(1);
             }
-            mount_proc()?;
+            keep_mounts_private()?;
+            if let Some(text) = &resolver {
+                mount_resolver(text.as_bytes())?;
+            }
+            mount_proc();
             let program = checked(libc::fork())?;
             if program > 0 {
                 ignore_interrupts();
-                close_all_but(-1);
+                close_all_but(&[]);
                 libc::_exit(wait_for(program));
             }
             libc::close(alive);
             if keeps_capabilities {
                 keep_network_capabilities();
             }
+            Ok(())
+        });
+    }
+}
+
+/// Where [`show_namespace`] shows a namespace.
+pub(crate) const NAMESPACE_FILE: &str = "/tmp/netns";
+
+/// Makes `command` end with the thread that starts it, keep the capabilities over the namespaces of this process, and
+/// see the network namespace of a file descriptor as a file: a program that has given up capabilities cannot look at the
+/// descriptors of this process, and one that closes its own has no others.
+pub(crate) fn show_namespace(command: &mut Command, namespace: RawFd) {
+    let parent = rustix::process::getpid();
+    // "/proc/self/fd/" and the number, written before the process is copied: it must not allocate.
+    let shown = std::ffi::CString::new(format!("/proc/self/fd/{namespace}")).unwrap_or_default();
+    // SAFETY: the closure only makes system calls: it neither allocates nor locks.
+    unsafe {
+        command.pre_exec(move || {
+            use rustix::fs::{Mode, OFlags};
+            use rustix::mount::{MountFlags, mount, mount_bind};
+            const FILE: &CStr = c"/tmp/netns";
+            die_with_parent()?;
+            if rustix::process::getppid() != Some(parent) {
+                // No process is left to report to.
+                libc::_exit(1);
+            }
+            rustix::thread::unshare_unsafe(UnshareFlags::NEWNS)?;
+            keep_mounts_private()?;
+            mount(c"tmpfs", c"/tmp", c"tmpfs", MountFlags::NOSUID, None)?;
+            let create = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
+            drop(rustix::fs::open(FILE, create, Mode::RUSR)?);
+            mount_bind(&*shown, FILE)?;
+            keep_network_capabilities();
             Ok(())
         });
     }
@@ -331,8 +372,9 @@ fn ignore_interrupts() {
 /// Descriptors are closed up to this one where a range cannot be closed at once.
 const MOST_DESCRIPTORS: libc::c_uint = 1 << 16;
 
-/// Closes all file descriptors but `kept`: whoever waits for one to be closed must not wait for this process.
-fn close_all_but(kept: RawFd) {
+/// Closes all file descriptors but `kept`, which ascend: whoever waits for one to be closed must not wait for this
+/// process.
+fn close_all_but(kept: &[RawFd]) {
     let last = libc::c_uint::MAX;
     let close = |from: libc::c_uint, to: libc::c_uint| {
         // SAFETY: the descriptors belong to a process that only waits from here on.
@@ -345,27 +387,54 @@ fn close_all_but(kept: RawFd) {
             }
         }
     };
-    match libc::c_uint::try_from(kept) {
-        Ok(kept) => {
-            if kept > 0 {
-                close(0, kept - 1);
-            }
-            close(kept + 1, last);
+    let mut next = 0;
+    for &kept in kept {
+        let kept = libc::c_uint::try_from(kept).unwrap_or(last);
+        if kept > next {
+            close(next, kept - 1);
         }
-        Err(_) => close(0, last),
+        next = kept + 1;
     }
+    close(next, last);
+}
+
+/// What is mounted from here on is not seen outside.
+fn keep_mounts_private() -> io::Result<()> {
+    use rustix::mount::{MountPropagationFlags, mount_change};
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    mount_change(c"/", private)?;
+    Ok(())
 }
 
 /// Shows the processes of the namespace in `/proc`, where that is permitted.
-///
-/// Nothing that the program mounts may be seen outside, so that a failure to ensure that is an error.
-fn mount_proc() -> io::Result<()> {
-    use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+fn mount_proc() {
+    use rustix::mount::{MountFlags, mount};
     const PROC: &CStr = c"proc";
-    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-    mount_change(c"/", private)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     let _ = mount(PROC, c"/proc", PROC, flags, None);
+}
+
+/// Shows a text in place of `/etc/resolv.conf`. It is in a file system without a place: the file remains mounted when
+/// its file system is not.
+fn mount_resolver(text: &[u8]) -> io::Result<()> {
+    use rustix::fs::{Mode, OFlags};
+    use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, unmount};
+    const PLACE: &CStr = c"/proc";
+    const FILE: &CStr = c"/proc/resolv.conf";
+    const FILE_SYSTEM: &CStr = c"tmpfs";
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount(FILE_SYSTEM, PLACE, FILE_SYSTEM, flags, None)?;
+    let readable = Mode::from_raw_mode(0o644);
+    let create = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::open(FILE, create, readable)?;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let written = rustix::io::write(&file, rest)?;
+        rest = rest.get(written..).unwrap_or_default();
+    }
+    drop(file);
+    mount_bind(FILE, c"/etc/resolv.conf")?;
+    unmount(PLACE, UnmountFlags::DETACH)?;
     Ok(())
 }
 

@@ -9,6 +9,7 @@ use sojourn_records::{Histogram, LinkRecord, ValidityFact};
 use crate::connections::{Seen, Watched};
 use crate::datapath::Counted;
 use crate::hosts::Finished;
+use crate::internet::WayOut;
 use crate::space::Lost;
 
 /// Limit of the 99th percentile of the lateness of events.
@@ -22,7 +23,7 @@ pub(crate) fn facts(
     links: &[LinkRecord],
     finished: &Finished,
     lost: Option<&Lost>,
-    devices: &str,
+    devices: String,
 ) -> Vec<ValidityFact> {
     let cpu = counted.cpu.as_nanos() * 100 / counted.elapsed.as_nanos().max(1);
     let late = counted.lateness.quantile(0.99).unwrap_or(0);
@@ -49,7 +50,7 @@ pub(crate) fn facts(
             format!("{} of {} packets", counted.ecn_capable, counted.read),
             true,
         ),
-        fact("devices", devices.to_owned(), true),
+        fact("devices", devices, true),
         fact("clock_source", clock_source(), true),
         fact("timer_slack", timer_slack(counted), true),
     ];
@@ -95,6 +96,27 @@ fn lost_outside_queue(counted: &Counted, lost: Option<&Lost>) -> ValidityFact {
     fact(NAME, value, all == 0)
 }
 
+/// Frames of a bridge that had been merged, and are split where they enter: their packets arrive at once.
+pub(crate) fn of_merged(counted: &Counted) -> ValidityFact {
+    fact(
+        "merged_frames",
+        format!("{} frames split", counted.split),
+        true,
+    )
+}
+
+/// Where packets leave the machine, and what limits the result.
+pub(crate) fn of_way_out(way_out: &WayOut) -> Vec<ValidityFact> {
+    let mut facts = vec![fact("internet", way_out.described(), true)];
+    let limits = way_out.limits();
+    facts.extend(
+        limits
+            .into_iter()
+            .map(|limit| fact("limit", limit.to_owned(), true)),
+    );
+    facts
+}
+
 /// Exit status of the program.
 pub(crate) fn of_program(status: Option<i32>) -> ValidityFact {
     let ended = match status {
@@ -105,7 +127,8 @@ pub(crate) fn of_program(status: Option<i32>) -> ValidityFact {
 }
 
 /// Congestion controls of the connections of programs, and how many of these negotiated ECN; `defaults`: the control of
-/// connections that do not choose one, at the client and at the server.
+/// connections that do not choose one, at the client and at the server; `None`: unknown, for example because the servers
+/// are other machines.
 pub(crate) fn of_connections(
     watched: &Watched,
     defaults: [Option<String>; 2],

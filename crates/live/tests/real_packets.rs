@@ -17,7 +17,7 @@ const NETWORK: &str = "duration = \"1s\"\nrtt = \"10ms\"\nwarmup = \"0s\"\n\
      [links]\nup = { rate = \"20mbit\", qdisc = \"fq_codel\" }\n\
      down = { rate = \"20mbit\", qdisc = \"fq_codel\" }\n";
 
-fn run_live(traffic: &str, options: Options) -> Option<(Ended, Records)> {
+fn run_live(traffic: &str, options: &Options) -> Option<(Ended, Records)> {
     let text = format!("{NETWORK}{traffic}");
     let scenario = Scenario::from_toml(&text).unwrap_or_else(|e| panic!("{text}: {e}"));
     let mut records = Records::default();
@@ -25,7 +25,7 @@ fn run_live(traffic: &str, options: Options) -> Option<(Ended, Records)> {
     let cancellation = Cancellation::new(&never);
     match run(
         &scenario.plan(0, 0),
-        &options,
+        options,
         None,
         &cancellation,
         &mut records,
@@ -55,7 +55,7 @@ fn applications_send_real_packets() {
     let traffic = "[[traffic]]\ntype = \"tcp\"\ndirection = \"down\"\n\
          [[traffic]]\ntype = \"ping\"\ndirection = \"up\"\ninterval = \"50ms\"\n\
          [[traffic]]\ntype = \"udp\"\ndirection = \"up\"\nrate = \"1mbit\"\n";
-    let Some((ended, records)) = run_live(traffic, Options::default()) else {
+    let Some((ended, records)) = run_live(traffic, &Options::default()) else {
         return;
     };
     assert_eq!(ended.completion, Completion::Finished);
@@ -76,7 +76,7 @@ fn a_program_runs_between_the_namespaces_and_its_code_is_returned() {
         in_foreground: true,
         ..Options::default()
     };
-    let Some((ended, _)) = run_live(traffic, options) else {
+    let Some((ended, _)) = run_live(traffic, &options) else {
         return;
     };
     assert_eq!(ended.status, Some(7));

@@ -24,7 +24,7 @@ pub(crate) fn live(asked: &Asked) -> Result<u8, Problem> {
     let options = Options {
         in_foreground: true,
         ecn: asked.ecn,
-        shows_flows: false,
+        ..Options::default()
     };
     let live = Live::new(Build::current().commit, options);
     sojourn_lab::check(&live, &scenario).map_err(Problem::usage)?;

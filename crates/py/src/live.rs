@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use serde_json::{Value, json};
 use sojourn_backend::Cancellation;
 use sojourn_lab::Build;
-use sojourn_live::{BUFFER_BYTES, FlowView, LinkView, Live, Options};
+use sojourn_live::{BUFFER_BYTES, FlowView, Interfaces, LinkView, Live, Options, Reach};
 use sojourn_net::Duration;
 
 use crate::backends::PyCapture;
@@ -34,11 +34,20 @@ pub(crate) const fn live_buffer_bytes() -> usize {
 ///
 /// `watch`, if not None, is called once per second, on the main thread, with the links in the last second, as
 /// JSON; with `flows` also the transport flows of each link.
-/// `capture` receives the packets.
+/// `capture` receives the packets. With `internet`, the program reaches the network of the machine.
+/// `bridge` names two interfaces of the machine, whose packets cross the links in place of those of a program; with
+/// `force`, also interfaces with the default route of the machine.
 /// Return the outcome, whose scenario has the duration that the run took, the exit code of the program (None if it was
 /// still running), and whether a signal ended the run.
 #[pyfunction]
-#[pyo3(signature = (scenario, *, ecn=false, watch=None, flows=false, capture=None))]
+#[pyo3(signature = (
+    scenario, *, ecn=false, watch=None, flows=false, capture=None, internet=false, bridge=None, force=false
+))]
+#[expect(
+    clippy::too_many_arguments,
+    clippy::fn_params_excessive_bools,
+    reason = "keywords in Python"
+)]
 pub(crate) fn run_program(
     py: Python<'_>,
     scenario: &Bound<'_, PyScenario>,
@@ -46,12 +55,20 @@ pub(crate) fn run_program(
     watch: Option<Py<PyAny>>,
     flows: bool,
     capture: Option<&Bound<'_, PyCapture>>,
+    internet: bool,
+    bridge: Option<[String; 2]>,
+    force: bool,
 ) -> Result<(PyOutcome, Option<i32>, bool), Failure> {
     let scenario = &scenario.get().0;
     let options = Options {
         in_foreground: true,
         ecn,
         shows_flows: flows,
+        reach: match bridge {
+            Some(names) => Reach::Bridge(Interfaces { names, force }),
+            None if internet => Reach::Internet,
+            None => Reach::Hosts,
+        },
     };
     let live = Live::new(Build::current().commit, options);
     let interrupted = Arc::new(AtomicBool::new(false));

@@ -21,15 +21,25 @@ pub(crate) fn live_buffer_bytes() -> Result<usize, Failure> {
 
 /// Raise `UnavailableError`.
 #[pyfunction]
-#[pyo3(signature = (_scenario, *, ecn=false, watch=None, flows=false, capture=None))]
+#[pyo3(signature = (
+    _scenario, *, ecn=false, watch=None, flows=false, capture=None, internet=false, bridge=None, force=false
+))]
+#[expect(
+    clippy::too_many_arguments,
+    clippy::fn_params_excessive_bools,
+    reason = "keywords in Python"
+)]
 pub(crate) fn run_program(
     _scenario: &Bound<'_, PyScenario>,
     ecn: bool,
     watch: Option<Py<PyAny>>,
     flows: bool,
     capture: Option<&Bound<'_, PyCapture>>,
+    internet: bool,
+    bridge: Option<[String; 2]>,
+    force: bool,
 ) -> Result<(PyOutcome, Option<i32>, bool), Failure> {
-    let _ = (ecn, watch, flows, capture);
+    let _ = (ecn, watch, flows, capture, internet, bridge, force);
     Err(unavailable())
 }
 

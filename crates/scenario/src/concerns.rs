@@ -203,7 +203,7 @@ fn comparisons(arms: &[(&str, Config)]) -> Vec<String> {
             let (control, over_quic) = match &flow.traffic {
                 Traffic::Tcp { params, .. } => (params.cc.kind(), false),
                 Traffic::Quic { params, .. } => (params.cc.kind(), true),
-                Traffic::Datagrams(_) | Traffic::Program(_) => continue,
+                Traffic::Datagrams(_) | Traffic::Program(_) | Traffic::Bridged => continue,
                 Traffic::App(app) => app.quic().map_or_else(
                     || (app.exchange().tcp.cc.kind(), false),
                     |q| (q.cc.kind(), true),
@@ -361,7 +361,9 @@ fn fills_buffers(flow: &FlowConfig, config: &Config) -> bool {
     let control = match &flow.traffic {
         Traffic::Tcp { params, .. } => params.cc.kind(),
         Traffic::Quic { params, .. } => params.cc.kind(),
-        Traffic::Datagrams(_) | Traffic::App(_) | Traffic::Program(_) => return false,
+        Traffic::Datagrams(_) | Traffic::App(_) | Traffic::Program(_) | Traffic::Bridged => {
+            return false;
+        }
     };
     is_loss_based(control) && is_endless(flow, config)
 }

@@ -302,7 +302,7 @@ impl Config {
                         self.join(&way, sent, true, &mut shared);
                     }
                 }
-                Traffic::Program(_) => {
+                Traffic::Program(_) | Traffic::Bridged => {
                     // Without a link on its way, nothing limits a loop and no link sees it.
                     let is_limited = |flow: &&FlowConfig| {
                         let mut hops = flow.forward.iter();

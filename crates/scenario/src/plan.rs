@@ -115,9 +115,10 @@ impl FlowConfig {
         match &self.traffic {
             Traffic::Tcp { params, .. } => params.mss,
             Traffic::App(app) => app.exchange().tcp.mss,
-            Traffic::Quic { .. } | Traffic::Datagrams(_) | Traffic::Program(_) => {
-                full_payload(self.ip)
-            }
+            Traffic::Quic { .. }
+            | Traffic::Datagrams(_)
+            | Traffic::Program(_)
+            | Traffic::Bridged => full_payload(self.ip),
         }
     }
 
@@ -168,6 +169,8 @@ pub enum Traffic {
     App(Arc<dyn ApplicationConfig>),
     /// A program, with all packets that belong to no other flow; only live runs start programs.
     Program(Arc<Program>),
+    /// Packets of other machines, which a bridge between two interfaces passes.
+    Bridged,
 }
 
 impl Traffic {
@@ -415,6 +418,7 @@ impl Config {
             Traffic::Program(ref program) => program
                 .check()
                 .map_or(Ok(()), |(key, rule)| fail(key, rule)),
+            Traffic::Bridged => Ok(()),
         }
     }
 
@@ -432,7 +436,7 @@ impl Config {
                     Err(too_many(&flow.name))
                 };
             }
-            Traffic::App(_) | Traffic::Program(_) => return Ok(()),
+            Traffic::App(_) | Traffic::Program(_) | Traffic::Bridged => return Ok(()),
         };
         let by_bytes = bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(u64::from(unit)));
         let per_window = MAX_WINDOW / u64::from(unit);

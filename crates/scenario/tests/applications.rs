@@ -356,6 +356,7 @@ fn the_properties_of_a_type_agree_with_what_its_flows_run() {
         "type = \"media\"",
         "type = \"responsiveness\"",
         "type = \"program\"\ncommand = [\"a\"]",
+        "type = \"bridged\"",
     ] {
         let read = Scenario::from_toml(&scenario(traffic)).unwrap();
         let plan = read.plan(0, 0);
@@ -367,12 +368,12 @@ fn the_properties_of_a_type_agree_with_what_its_flows_run() {
             Traffic::Datagrams(config) => (label.kind != "media", config.kind().is_echo()),
             _ => (false, false),
         };
-        let is_program = matches!(flow.traffic, Traffic::Program(_));
+        let of_others = matches!(flow.traffic, Traffic::Program(_) | Traffic::Bridged);
         assert_eq!(of.has_connection, is_connection, "{traffic}");
         assert_eq!(of.constant_rate, is_datagrams, "{traffic}");
         assert_eq!(of.carries_data, !is_echo, "{traffic}");
         let is_measured = of.measured != Measured::Nothing;
-        assert_eq!(is_measured, !is_echo && !is_program, "{traffic}");
+        assert_eq!(is_measured, !is_echo && !of_others, "{traffic}");
     }
     assert_eq!(seen, traffic_types().map(|(name, _)| name).collect());
 }

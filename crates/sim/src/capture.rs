@@ -247,7 +247,10 @@ impl Open {
         let mss = match traffic {
             Traffic::Tcp { params, .. } => Some(params.mss),
             Traffic::App(app) => app.quic().is_none().then(|| app.exchange().tcp.mss),
-            Traffic::Quic { .. } | Traffic::Datagrams(_) | Traffic::Program(_) => None,
+            Traffic::Quic { .. }
+            | Traffic::Datagrams(_)
+            | Traffic::Program(_)
+            | Traffic::Bridged => None,
         };
         Self {
             number,

@@ -24,7 +24,7 @@ use sojourn_backend::{
 use sojourn_net::Rng;
 use sojourn_records::RecordSink;
 use sojourn_scenario::Plan;
-use sojourn_scenario::plan::{Config, ConfigError, FlowConfig, controller};
+use sojourn_scenario::plan::{Config, ConfigError, Traffic, controller};
 
 pub use agenda::{Agenda, Event};
 pub use packet::Packet;
@@ -56,7 +56,7 @@ impl Backend for Simulator {
         }
     }
 
-    /// Every feature of a plan is supported, except programs.
+    /// Every feature of a plan is supported, except programs and packets of other machines.
     fn check(&self, plan: &Plan) -> Result<(), Unsupported> {
         Unsupported::unless_empty(self.name(), unsupported(&plan.config).collect())
     }
@@ -99,9 +99,15 @@ fn controller_of(plan: &Plan) -> Result<Option<TimedController>, ConfigError> {
 /// The features of `config` that cannot be simulated.
 pub(crate) fn unsupported(config: &Config) -> impl Iterator<Item = Feature> {
     let flows = config.flows.iter().enumerate();
-    let programs = flows.filter(|(_, flow)| FlowConfig::is_program(flow));
-    programs.map(|(n, _)| Feature {
-        place: format!("flows[{n}].type"),
-        what: "a program (only live runs start programs)".into(),
+    flows.filter_map(|(n, flow)| {
+        let what = match flow.traffic {
+            Traffic::Program(_) => "a program (only live runs start programs)",
+            Traffic::Bridged => "packets of other machines (only `sojourn bridge` passes them)",
+            _ => return None,
+        };
+        Some(Feature {
+            place: format!("flows[{n}].type"),
+            what: what.into(),
+        })
     })
 }

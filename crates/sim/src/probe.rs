@@ -258,7 +258,7 @@ impl StartLossTracker {
         let window = |flow: &FlowConfig| match flow.traffic {
             Traffic::Tcp { params, .. } => params.initial_window,
             Traffic::Quic { params, .. } => params.initial_window,
-            Traffic::Datagrams(_) | Traffic::App(_) | Traffic::Program(_) => 0,
+            Traffic::Datagrams(_) | Traffic::App(_) | Traffic::Program(_) | Traffic::Bridged => 0,
         };
         Self {
             windows: flows.iter().map(window).collect(),

@@ -58,7 +58,7 @@ impl<'a> FlowRow<'a> {
             Traffic::Quic { params, bytes, .. } => (Some(params.cc.kind().name()), bytes),
             Traffic::App(ref app) => (Some(app.exchange().tcp.cc.kind().name()), None),
             Traffic::Datagrams(ref config) => (config.control(), None),
-            Traffic::Program(_) => (None, None),
+            Traffic::Program(_) | Traffic::Bridged => (None, None),
         };
         let windows: Vec<_> = alive()
             .filter_map(|s| s.cwnd.map(|cwnd| f64::from(cwnd.get())))

@@ -45,6 +45,7 @@ COMMANDS = {
     ),
     "Real packets": (
         ("live", "live", "live"),
+        ("bridge", "bridge", "bridge"),
         ("agree", "agree", "agree"),
         ("doctor", "reference", "doctor"),
     ),

@@ -7,9 +7,10 @@ import shlex
 import socket
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -26,7 +27,7 @@ from sojourn.queues.queue_file import short
 from sojourn.result import Result, captures, derived_files, storage
 from sojourn.scenario import Arm, Link, Scenario, presets
 from sojourn.scenario.paths import assignment, overridden
-from sojourn.traffic import Program
+from sojourn.traffic import Program, Traffic
 
 _METRICS = (
     ("sent_bytes", "counter", "Bytes taken from the queue."),
@@ -277,18 +278,9 @@ NO_NAME = "the program has no name"
 
 
 @dataclass(frozen=True, kw_only=True)
-class LivePlan(Plan):
-    """The program, the line in front of it, and what is shown while it runs."""
+class LinePlan(Plan):
+    """A line that real packets cross, and what is shown of it."""
 
-    words: Annotated[
-        str | Sequence[str],
-        Argument(
-            help="Program and arguments, run in the client's network namespace. The environment "
-            "variable SOJOURN_SERVER contains the server's address.",
-            unset="a shell",
-            option="COMMAND",
-        ),
-    ] = ()
     link: Annotated[str, common.LINK] = "10mbit"
     rtt: Annotated[str, common.RTT] = "50ms"
     qdisc: Annotated[str, common.QDISC] = "fq_codel"
@@ -303,20 +295,11 @@ class LivePlan(Plan):
             rare=True,
         ),
     ] = None
-    server: Annotated[
-        str | None,
-        Argument(
-            help="Program and arguments, as one string, run in the server's network namespace.",
-            metavar="COMMAND",
-            heading=SCENARIO,
-        ),
-    ] = None
-    ecn: Ecn = False
     duration: Annotated[
         str | None,
         Argument(
             help="Duration of a run.",
-            unset="until the program ends, at most 1 h",
+            unset="until it ends by itself or by a signal, at most 1 h",
             kind="time",
             metavar="TIME",
             heading=SCENARIO,
@@ -348,6 +331,37 @@ class LivePlan(Plan):
     pcap: Annotated[Path | str | None, replace(common.PCAP, rare=False)] = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class LivePlan(LinePlan):
+    """The program, and the hosts between which it sends."""
+
+    words: Annotated[
+        str | Sequence[str],
+        Argument(
+            help="Program and arguments, run in the client's network namespace. The environment "
+            "variable SOJOURN_SERVER contains the server's address.",
+            unset="a shell",
+            option="COMMAND",
+        ),
+    ] = ()
+    server: Annotated[
+        str | None,
+        Argument(
+            help="Program and arguments, as one string, run in the server's network namespace.",
+            metavar="COMMAND",
+            heading=SCENARIO,
+        ),
+    ] = None
+    internet: Annotated[
+        bool,
+        Argument(
+            help="Let the program reach the network of this machine, through the link.",
+            heading=SCENARIO,
+        ),
+    ] = False
+    ecn: Ecn = False
+
+
 @command(LivePlan)
 def live(
     given: Given[LivePlan],
@@ -368,12 +382,25 @@ def live(
     scenario = composed(planned)
     if change:
         scenario = overridden(scenario, dict(assignment(text) for text in change))
+    _core.check_backend(scenario.checked, "live")
+    run = partial(_core.run_program, ecn=planned.ecn, internet=planned.internet)
+    return follow(scenario, planned, run, output=output, strict=strict)
+
+
+def follow(
+    scenario: Scenario,
+    planned: LinePlan,
+    run: Callable[..., tuple[_core.Outcome, int | None, bool]],
+    *,
+    output: session.Output,
+    strict: bool,
+) -> int:
+    """Have real packets cross the links of a scenario until it ends; show and save the result."""
     scenario = with_named_queues(scenario)
     process.on_exit("interrupted", patient=True)
     request = session.RunRequest(
         run=RunPlan(scenario, jobs=1, on="live", fresh=True), output=output, strict=strict
     )
-    _core.check_backend(scenario.checked, "live")
     if scenario.runs != 1:
         message = f"live: the scenario has {scenario.runs} runs; expected one"
         raise _core.ScenarioError(message)
@@ -386,8 +413,8 @@ def live(
         shown = watcher(View(flows) if planned.view or flows else None, served)
         capturing = captures.capturing(pcap, force=force)
         with _output_of_program(json=output.json), capturing as capture:
-            outcome, status, interrupted = _core.run_program(
-                scenario.checked, ecn=planned.ecn, watch=shown, flows=flows > 0, capture=capture
+            outcome, status, interrupted = run(
+                scenario.checked, watch=shown, flows=flows > 0, capture=capture
             )
         if served is not None:
             served.close()
@@ -442,6 +469,11 @@ def composed(plan: LivePlan) -> Scenario:
     words = _command(plan.words)
     server = None if plan.server is None else _server(plan.server)
     program = Program(name="program", direction="down", command=words, server=server)
+    return on_line(plan, _name(words[0]), [program])
+
+
+def on_line(plan: LinePlan, name: str, traffic: Sequence[Traffic]) -> Scenario:
+    """Build the scenario of traffic on one link in each direction."""
     rates = presets.link_rates(plan.link)
     links = {
         "down": Link(rate=rates.down, qdisc=plan.qdisc),
@@ -450,9 +482,9 @@ def composed(plan: LivePlan) -> Scenario:
     duration = LONGEST if plan.duration is None else plan.duration
     with _named("rtt", plan.rtt), _named("duration", duration):
         return Scenario(
-            name=_name(words[0]),
+            name=name,
             links=links,
-            traffic=[program],
+            traffic=traffic,
             rtt=plan.rtt,
             duration=duration,
             warmup="0s",

@@ -33,8 +33,9 @@ PURPOSES = {
     "flent": "to plot exported results",
     "tshark": "to read captures",
     "tc": "to compare with kernel queues",
+    "pasta": "for live runs that reach the network without root",
 }
-PACKAGES = {"tc": "iproute2"}
+PACKAGES = {"tc": "iproute2", "pasta": "passt"}
 
 
 class Verdict(StrEnum):

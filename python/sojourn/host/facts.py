@@ -15,7 +15,7 @@ from sojourn import _core
 from sojourn.execute import runs
 from sojourn.host import probe
 
-TOOLS = ("iperf3", "irtt", "flent", "tshark", "tc")
+TOOLS = ("iperf3", "irtt", "flent", "tshark", "tc", "pasta")
 # A kernel may take long to load a module.
 PROBE_S = 20.0
 _CONTROLS = "proc/sys/net/ipv4/tcp_available_congestion_control"

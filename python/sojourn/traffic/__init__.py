@@ -18,6 +18,7 @@ from sojourn.traffic.applications import (
     Web,
 )
 from sojourn.traffic.block import TrafficBlock
+from sojourn.traffic.bridged import Bridged
 from sojourn.traffic.connections import Quic, Tcp, TcpSender
 from sojourn.traffic.datagrams import Ping, Udp
 from sojourn.traffic.distributions import Distribution, Exponential, Lognormal, Pareto
@@ -32,6 +33,7 @@ Traffic = (
     | Responsiveness
     | Voip
     | Media
+    | Bridged
     | Tcp
     | Quic
     | Udp
@@ -51,6 +53,7 @@ TYPES: dict[str, type[Traffic]] = {
         Responsiveness,
         Voip,
         Media,
+        Bridged,
         Tcp,
         Quic,
         Udp,
@@ -62,6 +65,7 @@ TYPES: dict[str, type[Traffic]] = {
 __all__ = [
     "TYPES",
     "Application",
+    "Bridged",
     "Dash",
     "Distribution",
     "Exponential",

@@ -31,6 +31,7 @@ from sojourn.arguments import (
     spelled,
 )
 from sojourn.cli.app import COMMANDS, app
+from sojourn.cli.bridge import BridgePlan
 from sojourn.cli.live import LivePlan
 from sojourn.cli.search import SearchOutput
 from sojourn.cli.session import Output
@@ -80,6 +81,7 @@ PLANS: dict[str, tuple[type[Any], Callable[..., object], str, str | None, dict[s
     "compare": (ComparePlan, sj.compare, "compare", None, {}),
     "advise": (AdvicePlan, sj.advise, "advise", None, {}),
     "live": (LivePlan, LivePlan, "live", None, {}),
+    "bridge": (BridgePlan, BridgePlan, "bridge", None, {"near": "eth1", "far": "eth2"}),
     "import": (AroundPlan, AroundPlan, "import", None, {}),
     "agree": (AgreePlan, sj.agree, "agree", None, {}),
     "rfc7928": (Rfc7928Plan, sj.rfc7928, "rfc7928", None, {"queues": "codel"}),

@@ -340,6 +340,8 @@ def test_unsafe_code_is_only_where_the_policy_says() -> None:
     }
     assert found == {
         "crates/live/src/sys.rs",
+        "crates/live/src/sys/frames.rs",
+        "crates/live/src/sys/guard.rs",
         "crates/live/src/sys/packets.rs",
         "crates/path-c/src/abi.rs",
         "crates/path-c/src/functions.rs",

@@ -39,6 +39,7 @@ NEEDED: dict[str, Document] = {
     "media": {},
     "responsiveness": {},
     "program": {"command": ["true"]},
+    "bridged": {},
 }
 # What keys require beside them.
 CONTEXT: dict[str, Document] = {

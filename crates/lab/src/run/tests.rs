@@ -163,7 +163,7 @@ fn kind(traffic: &Traffic) -> FlowKind {
         Traffic::Quic { .. } => FlowKind::Quic,
         Traffic::Datagrams(datagrams) if datagrams.kind().is_echo() => FlowKind::Echo,
         Traffic::Datagrams(_) => FlowKind::Datagrams,
-        Traffic::App(_) | Traffic::Program(_) => FlowKind::App,
+        Traffic::App(_) | Traffic::Program(_) | Traffic::Bridged => FlowKind::App,
     }
 }
 

@@ -28,7 +28,8 @@ pub(crate) struct Hosts<'a> {
     clock: Clock,
     config: Arc<Config>,
     sides: Vec<Side>,
-    space: &'a Space,
+    /// `None`: other machines are the hosts.
+    space: Option<&'a Space>,
     flows: Vec<Flow>,
     output: AppOutput,
     next_sample: Instant,
@@ -56,7 +57,7 @@ enum Source {
 }
 
 impl<'a> Hosts<'a> {
-    pub(crate) fn new(clock: Clock, plan: &Plan, space: &'a Space) -> Self {
+    pub(crate) fn new(clock: Clock, plan: &Plan, space: Option<&'a Space>) -> Self {
         let root = Rng::new(plan.config.seed).fork("flow");
         let flows = plan.config.flows.iter().map(|flow| {
             let rng = root.fork(&flow.name);
@@ -65,7 +66,7 @@ impl<'a> Hosts<'a> {
                 stop: flow.stop.map(|stop| Instant::ZERO + stop),
                 rng,
                 source: match flow.traffic {
-                    Traffic::Program(_) => Source::None,
+                    Traffic::Program(_) | Traffic::Bridged => Source::None,
                     _ => Source::Waiting,
                 },
             }
@@ -104,10 +105,13 @@ impl<'a> Hosts<'a> {
     /// Starts and stops a flow.
     fn follow_schedule(&mut self, number: usize, now: Instant) -> io::Result<()> {
         let flow = &mut self.flows[number];
-        if matches!(flow.source, Source::Waiting) && now >= flow.start {
+        if matches!(flow.source, Source::Waiting)
+            && now >= flow.start
+            && let Some(space) = self.space
+        {
             let config = &self.config.flows[number];
             let port = FIRST_PORT + u16::try_from(number).unwrap_or(0);
-            let route = sockets::Route::of(self.space, self.sides[number], port, config.dscp);
+            let route = sockets::Route::of(space, self.sides[number], port, config.dscp);
             flow.source = match &config.traffic {
                 Traffic::Datagrams(datagrams) => {
                     let started = Datagrams::start(now, &**datagrams, &flow.rng, &route)?;

@@ -130,7 +130,10 @@ impl Streams {
                     config.exchange().tcp.cc.kind().name(),
                 )
             }
-            Traffic::Quic { .. } | Traffic::Datagrams(_) | Traffic::Program(_) => return Ok(None),
+            Traffic::Quic { .. }
+            | Traffic::Datagrams(_)
+            | Traffic::Program(_)
+            | Traffic::Bridged => return Ok(None),
         };
         let flow = u32::try_from(number).unwrap_or(u32::MAX);
         Ok(Some(Self {

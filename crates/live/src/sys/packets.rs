@@ -22,7 +22,7 @@ pub(crate) fn packet_socket(device: u32) -> io::Result<OwnedFd> {
     set_option(
         socket.as_raw_fd(),
         libc::SOL_PACKET,
-        PACKET_IGNORE_OUTGOING,
+        libc::PACKET_IGNORE_OUTGOING,
         1,
     )?;
     let address = link_address(device, libc::ETH_P_ALL, [0; 6]);
@@ -38,9 +38,7 @@ pub(crate) fn packet_socket(device: u32) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-const PACKET_IGNORE_OUTGOING: c_int = 23;
-
-fn link_address(device: u32, protocol: c_int, hardware: [u8; 6]) -> libc::sockaddr_ll {
+pub(super) fn link_address(device: u32, protocol: c_int, hardware: [u8; 6]) -> libc::sockaddr_ll {
     let mut bytes = [0; 8];
     bytes[..6].copy_from_slice(&hardware);
     libc::sockaddr_ll {
@@ -93,17 +91,18 @@ pub(crate) fn receive_packets(
     Ok(read)
 }
 
-/// Sends IP packets to a hardware address over a packet socket, at most [`BATCH`]; returns how many were sent.
+/// Sends packets over a packet socket, at most [`BATCH`]; returns how many were sent. They are IP packets to a hardware
+/// address behind the device `to`, or frames, if it is `None`.
 ///
 /// # Errors
 /// Those of the system call, if the first packet is not sent.
 pub(crate) fn send_packets(
     socket: BorrowedFd<'_>,
-    device: u32,
-    hardware: [u8; 6],
+    to: Option<(u32, [u8; 6])>,
     packets: &[&[u8]],
 ) -> io::Result<usize> {
     let protocols = [libc::ETH_P_IP, libc::ETH_P_IPV6];
+    let (device, hardware) = to.unwrap_or_default();
     let mut addresses = protocols.map(|protocol| link_address(device, protocol, hardware));
     let mut vectors = NO_VECTORS;
     let mut messages = NO_MESSAGES;
@@ -113,13 +112,15 @@ pub(crate) fn send_packets(
         let is_ipv6 = packet.first().is_some_and(|first| first >> 4 == 6);
         let address = &mut addresses[usize::from(is_ipv6)];
         *vector = vector_of(packet.as_ptr().cast_mut(), packet.len());
-        message.msg_hdr.msg_name = (&raw mut *address).cast::<c_void>();
-        message.msg_hdr.msg_namelen = length_of::<libc::sockaddr_ll>();
+        if to.is_some() {
+            message.msg_hdr.msg_name = (&raw mut *address).cast::<c_void>();
+            message.msg_hdr.msg_namelen = length_of::<libc::sockaddr_ll>();
+        }
         message.msg_hdr.msg_iov = vector;
         message.msg_hdr.msg_iovlen = 1;
     }
     // SAFETY: the first `most` messages each point to one vector, which is the memory of one of the packets, and to one
-    // of the addresses; all of them live through the call. The kernel only reads packets and addresses, and writes the
+    // of the addresses or none; all of them live through the call. The kernel only reads packets and addresses, and writes the
     // lengths in the messages. There is no control data.
     let sent = unsafe {
         libc::sendmmsg(
@@ -134,24 +135,24 @@ pub(crate) fn send_packets(
 
 const NO_VECTORS: [libc::iovec; BATCH] = [vector_of(std::ptr::null_mut(), 0); BATCH];
 
-const NO_MESSAGES: [libc::mmsghdr; BATCH] = {
+pub(super) const NO_MESSAGES: [libc::mmsghdr; BATCH] = {
     // SAFETY: zero is a valid value of every field: null pointers and lengths of zero.
     let message: libc::mmsghdr = unsafe { std::mem::zeroed() };
     [message; BATCH]
 };
 
-const fn vector_of(start: *mut u8, length: usize) -> libc::iovec {
+pub(super) const fn vector_of(start: *mut u8, length: usize) -> libc::iovec {
     libc::iovec {
         iov_base: start.cast::<c_void>(),
         iov_len: length,
     }
 }
 
-fn count_of(messages: usize) -> c_uint {
+pub(super) fn count_of(messages: usize) -> c_uint {
     c_uint::try_from(messages).unwrap_or(0)
 }
 
-fn set_option(socket: RawFd, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
+pub(super) fn set_option(socket: RawFd, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
     // SAFETY: the pointer is to an integer of the given size that lives through the call.
     let result = unsafe {
         libc::setsockopt(

@@ -339,9 +339,11 @@ impl Kind {
     pub(super) fn is_answered(&self) -> bool {
         match self.plan(Rng::new(0)) {
             Traffic::Datagrams(config) => config.kind().is_answered(),
-            Traffic::Tcp { .. } | Traffic::Quic { .. } | Traffic::App(_) | Traffic::Program(_) => {
-                true
-            }
+            Traffic::Tcp { .. }
+            | Traffic::Quic { .. }
+            | Traffic::App(_)
+            | Traffic::Program(_)
+            | Traffic::Bridged => true,
         }
     }
 

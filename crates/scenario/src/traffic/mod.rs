@@ -1,6 +1,7 @@
 //! Decodes the traffic blocks of a scenario.
 
 mod block;
+mod bridged;
 mod dash;
 mod media;
 mod ping;
@@ -47,6 +48,7 @@ const TYPES: &[TrafficType] = &[
     media::TYPE,
     responsiveness::TYPE,
     program::TYPE,
+    bridged::TYPE,
 ];
 
 /// The keys of each type of traffic.

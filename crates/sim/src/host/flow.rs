@@ -192,7 +192,7 @@ impl Flow {
                 self.source = Source::Datagrams(Box::new(datagrams));
             }
             // `run` rejects programs.
-            Traffic::Program(_) => {}
+            Traffic::Program(_) | Traffic::Bridged => {}
         }
     }
 

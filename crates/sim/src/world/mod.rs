@@ -47,7 +47,7 @@ fn is_paced(traffic: &Traffic) -> bool {
         Traffic::Tcp { params, .. } => params.is_paced(),
         Traffic::Datagrams(_) => true,
         // QUIC paces bursts, so it has few events.
-        Traffic::Quic { .. } | Traffic::App(_) | Traffic::Program(_) => false,
+        Traffic::Quic { .. } | Traffic::App(_) | Traffic::Program(_) | Traffic::Bridged => false,
     }
 }
 

@@ -20,6 +20,8 @@ from sojourn.result.validity.evidence import Evidence, Setup
 from sojourn.result.validity.finding import Finding, Severity, error, note, warning
 from sojourn.result.validity.load import bits_per_s
 
+# The name of facts with which a backend says what limits the result.
+LIMIT = "limit"
 OF_GROUP = itemgetter("arm", "group")
 # Above this share, percentiles over the remaining replies are too low.
 PING_LOSS = 0.10
@@ -48,6 +50,12 @@ def _checks(evidence: Evidence) -> Iterator[Finding]:
         else:
             # There is only one run.
             yield error(f"failed check {fact['name']}: {fact['value']}.")
+
+
+def _limits(evidence: Evidence) -> Iterator[Finding]:
+    """Find what a backend says of the limits of its runs."""
+    limits = (f"{fact['value']}." for fact in evidence.facts if fact["name"] == LIMIT)
+    yield from map(warning, dict.fromkeys(limits))
 
 
 def _unfinished(evidence: Evidence) -> Iterator[Finding]:
@@ -246,6 +254,7 @@ def _sparse(evidence: Evidence) -> Iterator[Finding]:
 
 CHECKS = (
     _checks,
+    _limits,
     _unfinished,
     _stuck,
     _connections,

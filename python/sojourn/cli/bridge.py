@@ -1,0 +1,90 @@
+"""``sojourn bridge``: a queue between two interfaces of the machine, with real packets."""
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+from sojourn import _core
+from sojourn.arguments import Argument, ArgumentError, common
+from sojourn.cli import session
+from sojourn.cli.live import LinePlan, follow, on_line
+from sojourn.cli.options import Arms, Change, Strict
+from sojourn.cli.plans import Given, command
+from sojourn.cli.process import say
+from sojourn.cli.run import only, opened
+from sojourn.scenario import Scenario, presets
+from sojourn.scenario.paths import assignment, overridden
+from sojourn.traffic import Bridged
+
+# Options for which a scenario file has keys.
+OF_LINE = ("link", "rtt", "qdisc", "qdisc_up")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BridgePlan(LinePlan):
+    """Two interfaces, and the line between them."""
+
+    near: Annotated[
+        str,
+        Argument(help="Interface of the clients, such as eth1.", option="IF1"),
+    ]
+    far: Annotated[
+        str,
+        Argument(help="Interface of the servers: packets from IF1 to IF2 go up.", option="IF2"),
+    ]
+    file: Annotated[
+        Path | None,
+        Argument(
+            help="Scenario file whose links lie between the interfaces; - for standard input.",
+            unset="the line of the options",
+            option="FILE",
+        ),
+    ] = None
+    rtt: Annotated[str, common.RTT] = "0ms"
+
+
+@command(BridgePlan)
+def bridge(
+    given: Given[BridgePlan],
+    *,
+    change: Change = (),
+    arm: Arms = (),
+    output: session.Output,
+    strict: Strict = False,
+) -> int:
+    """Bridge two Ethernet interfaces with a queue in each direction, as root.
+
+    What one interface receives leaves through the other: routers, phones and other hosts behind
+    them notice only the link. The machine itself neither receives nor sends packets on these
+    interfaces during the run, which Ctrl-C ends. One that has the default route needs --force.
+    """
+    planned = given.plan()
+    scenario = composed(given, planned, change, arm)
+    interfaces = (planned.near, planned.far)
+    run = partial(_core.run_program, bridge=interfaces, force=output.force)
+    return follow(scenario, planned, run, output=output, strict=strict)
+
+
+def composed(given: Given[BridgePlan], planned: BridgePlan, change: Change, arm: Arms) -> Scenario:
+    """Build the scenario: the packets of both directions on the line of the options or a file."""
+    packets = [Bridged(name=name, direction=name) for name in ("down", "up")]
+    if planned.file is None:
+        rates = presets.link_rates(planned.link)
+        session.warn_of_bytes(rates.down, rates.up, *change)
+        scenario = on_line(planned, "bridge", packets)
+        if change:
+            scenario = overridden(scenario, dict(assignment(text) for text in change))
+        return only(scenario, arm) if arm else scenario
+    for name in OF_LINE:
+        if name in given.options:
+            rule = "not possible with FILE, which has the links; change them with -s"
+            raise ArgumentError(name, given.options[name], rule)
+    scenario, _ = opened(planned.file, change)
+    if any(not isinstance(block, Bridged) for block in scenario.traffic):
+        say("note: the hosts behind the interfaces send the packets, not the traffic of the file")
+        scenario = scenario.replace(traffic=packets)
+    if planned.duration is not None:
+        scenario = scenario.replace(duration=planned.duration)
+    scenario = scenario.replace(replications=1)
+    return only(scenario, arm) if arm else scenario
