@@ -119,6 +119,8 @@ struct Undo {
     all: CString,
     place: CString,
     former: Vec<u8>,
+    /// Whether all interfaces forwarded packets before.
+    all_did: bool,
     file: File,
 }
 
@@ -131,6 +133,7 @@ impl Undo {
             all: path(ALL)?,
             place: path(&place.to_string_lossy())?,
             former: former.as_bytes().to_vec(),
+            all_did: is_on(ALL),
             file,
         })
     }
@@ -162,7 +165,7 @@ impl Undo {
             let _ = rustix::io::read(all, &mut on);
         }
         // Whoever has enabled all forwarding since then relies on it.
-        if on != *b"1"
+        if (on != *b"1" || self.all_did)
             && let Ok(setting) = rustix::fs::open(&*self.setting, OFlags::WRONLY, Mode::empty())
         {
             let _ = rustix::io::write(setting, &self.former);

@@ -51,9 +51,10 @@ enum Means {
     Machine {
         /// The interface through which they leave.
         interface: String,
+        /// Ends before the table that drops what the interface would forward elsewhere.
+        _forwarding: Forwarding,
         _tables: [Table; 2],
         _pair: Pair,
-        _forwarding: Forwarding,
     },
     /// A program sends their content.
     Pasta { _process: Kept, _table: Table },

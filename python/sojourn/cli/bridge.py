@@ -27,11 +27,11 @@ class BridgePlan(LinePlan):
 
     near: Annotated[
         str,
-        Argument(help="Interface of the clients, such as eth1.", option="IF1"),
+        Argument(help="Interface of the clients, such as eth1.", option="NEAR"),
     ]
     far: Annotated[
         str,
-        Argument(help="Interface of the servers: packets from IF1 to IF2 go up.", option="IF2"),
+        Argument(help="Interface of the servers: packets from NEAR to FAR go up.", option="FAR"),
     ]
     file: Annotated[
         Path | None,

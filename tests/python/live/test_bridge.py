@@ -249,8 +249,8 @@ KILLED = textwrap.dedent("""
 
 
 def test_kills_at_random_moments_leave_the_interfaces_as_they_were(bed: Bed, folder: Path) -> None:
-    """``SOJOURN_KILLS`` is the number of kills: 8 by default, 200 in ``make live-kills``."""
-    kills = int(os.environ.get("SOJOURN_KILLS", "8"))
+    """``SOJOURN_KILLS`` is the number of kills: 4 by default, 200 in ``make live-kills``."""
+    kills = int(os.environ.get("SOJOURN_KILLS", "4"))
     chance = random.Random(1)  # noqa: S311 - for the moments of the kills
     before, hit = bed.middle.state(), set()
     traces = Traces()
