@@ -212,14 +212,14 @@ def test_an_interface_is_in_one_bridge_at_a_time(bed: Bed, folder: Path) -> None
 
 def test_a_scenario_has_the_line(bed: Bed, folder: Path) -> None:
     (folder / "line.toml").write_text(
-        'duration = "4s"\nwarmup = "0s"\nrtt = "40ms"\n'
+        'duration = "6s"\nwarmup = "0s"\nrtt = "40ms"\n'
         'links.up = { rate = "5mbit", qdisc = "pfifo" }\n'
         'links.down = { rate = "5mbit", qdisc = "codel" }\n'
         'traffic = [{ type = "tcp", direction = "up" }]\n'
     )
     words = ("bridge", "b0", "b1", "line.toml", "--out", "result")
     with exclusively(), bed.middle.user.popen(*words, folder=folder) as process:
-        time.sleep(2.5)
+        bed.wait(process)
         text = bed.client.run("ping", "-c", "3", "-i", "0.2", "-W", "2", SERVER)
         _, err = process.communicate(timeout=30)
     assert process.returncode == 0, err
