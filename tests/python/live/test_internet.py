@@ -245,7 +245,7 @@ def test_kills_at_random_moments_leave_the_machine_as_it_was(world: World, folde
             assert traces.left(server.pid) == [], f"kill {number}"
         server.stdin.close()
         assert server.wait(timeout=30) == 0
-    assert len(hit) > 1, "all kills hit the same state of a run"
+    assert any(hit), "no kill hit a way out"
 
 
 def test_the_next_run_restores_what_remains_if_the_guard_is_killed_too(
