@@ -33,7 +33,7 @@ pub(crate) struct Bridge {
     _tables: [Table; 2],
 }
 
-/// The mark of the frames of bridges: "SJbr".
+/// The mark of the frames of bridges: `SJbr` in ASCII.
 const MARK: u32 = 0x534A_6272;
 const PRIVILEGES: &str = "a bridge needs root, or CAP_NET_ADMIN and CAP_NET_RAW";
 const NEEDS: &str = "a bridge needs Linux 5.16 or later with nf_tables for devices (CONFIG_NF_TABLES_NETDEV, CONFIG_NETFILTER_EGRESS)";
