@@ -20,10 +20,10 @@ use std::{fs, io, thread};
 
 use crate::error::{LiveError, plain};
 use crate::forwarding::Forwarding;
+use crate::kept::Kept;
 use crate::namespace::{self, Namespace, index_of, is_own_user_namespace};
 use crate::netlink::{Destination, Netlink, Via};
 use crate::nftables::{Chain, Family, Hook, Rule, Table};
-use crate::program::Kept;
 use crate::sys;
 
 /// The device of the pair in the server's namespace.

@@ -28,6 +28,7 @@ mod forwarding;
 mod frame;
 mod hosts;
 mod internet;
+mod kept;
 mod namespace;
 mod netlink;
 mod network;
