@@ -81,18 +81,25 @@ pub(crate) fn restore_all_left() -> io::Result<()> {
     let Ok(entries) = fs::read_dir(FOLDER) else {
         return Ok(());
     };
-    let _exclusive = Exclusive::wait()?;
-    for entry in entries.flatten() {
+    let interface_of = |entry: fs::DirEntry| {
         let name = entry.file_name();
-        let Some(interface) = name.to_str().and_then(|name| name.strip_prefix(&namespace)) else {
-            continue;
-        };
-        let Ok(mut file) = File::open(entry.path()) else {
+        name.to_str()?.strip_prefix(&namespace).map(str::to_owned)
+    };
+    let interfaces: Vec<String> = entries.flatten().filter_map(interface_of).collect();
+    // Those of other namespaces, such as one around this run, are not ours, nor is the lock.
+    if interfaces.is_empty() {
+        return Ok(());
+    }
+    let _exclusive = Exclusive::wait()?;
+    for interface in interfaces {
+        let place = Path::new(FOLDER).join(format!("{namespace}{interface}"));
+        // The run may have ended meanwhile.
+        let Ok(mut file) = File::open(&place) else {
             continue;
         };
         if locked(&file, FlockOperation::NonBlockingLockExclusive)? {
-            restore_left(&mut file, interface)?;
-            fs::remove_file(entry.path())?;
+            restore_left(&mut file, &interface)?;
+            fs::remove_file(&place)?;
         }
     }
     Ok(())
