@@ -229,6 +229,10 @@ fn go() {
 fn readers_have_at_most_40_lines() {
     for entry in fs::read_dir(here().join("readers")).unwrap() {
         let path = entry.unwrap().path();
+        // Python keeps what it has compiled there.
+        if path.is_dir() {
+            continue;
+        }
         let lines = fs::read_to_string(&path).unwrap().lines().count();
         assert!(lines <= 40, "{path:?}: {lines} lines");
     }
