@@ -5,14 +5,11 @@ Clients, servers and the machine with the bridge are namespaces, connected by ve
 
 import contextlib
 import json
-import os
-import random
 import re
 import signal
 import struct
 import subprocess
 import sys
-import textwrap
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,10 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from support.left_behind import Traces
 from support.live_probe import exclusively, folder, link, needed, program, saved
 from support.shell import environment
-from support.testbed import Listener, Machine, connect, machines
+from support.testbed import Listener, Machine, connect, kill_runs, machines
 
 __all__ = ["folder"]
 
@@ -228,59 +224,14 @@ def test_a_scenario_has_the_line(bed: Bed, folder: Path) -> None:
     assert link(saved(folder), "up")["qdisc"].startswith("pfifo")
 
 
-KILLED = textwrap.dedent("""
-    import os, sys
-    from sojourn import _core
-    import sojourn as sj
-    from sojourn.traffic import Bridged
+RUN = """
+from sojourn.traffic import Bridged
 
-    links = {name: sj.Link(rate="10mbit", qdisc="fq_codel") for name in ("down", "up")}
-    packets = [Bridged(name=name, direction=name) for name in ("down", "up")]
-    run = sj.Scenario(links=links, traffic=packets, rtt="2ms", duration="60s").checked
-    for _ in sys.stdin:
-        if (child := os.fork()) == 0:
-            os.setpgid(0, 0)
-            _core.run_program(run, bridge=("b0", "b1"))
-            os._exit(0)
-        print(child, flush=True)
-        os.waitpid(child, 0)
-        print("dead", flush=True)
-""")
+packets = [Bridged(name=name, direction=name) for name in ("down", "up")]
+run = sj.Scenario(links=links, traffic=packets, rtt="2ms", duration="60s").checked
+where = {"bridge": ("b0", "b1")}
+"""
 
 
 def test_kills_at_random_moments_leave_the_interfaces_as_they_were(bed: Bed, folder: Path) -> None:
-    """``SOJOURN_KILLS`` is the number of kills: 4 by default, 200 in ``make live-kills``."""
-    kills = int(os.environ.get("SOJOURN_KILLS", "4"))
-    chance = random.Random(1)  # noqa: S311 - for the moments of the kills
-    before, hit = bed.middle.state(), set()
-    traces = Traces()
-    with (
-        subprocess.Popen(
-            [*bed.middle.prefix, sys.executable, "-c", KILLED],
-            cwd=folder,
-            env=environment() | traces.environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            bufsize=1,
-        ) as server,
-    ):
-        assert server.stdin is not None
-        assert server.stdout is not None
-        for number in range(kills):
-            print("go", file=server.stdin)
-            run = int(server.stdout.readline())
-            time.sleep(chance.uniform(0.0, 0.2))
-            hit.add(tuple(bed.middle.tables()))
-            kill = chance.choice([os.kill, os.killpg])
-            with contextlib.suppress(ProcessLookupError):
-                kill(run, signal.SIGKILL)
-            assert server.stdout.readline() == "dead\n"
-            deadline = time.monotonic() + 10
-            while (after := bed.middle.state()) != before and time.monotonic() < deadline:
-                time.sleep(0.02)
-            assert after == before, f"kill {number}: {set(after) ^ set(before)}"
-            assert traces.left(server.pid) == [], f"kill {number}"
-        server.stdin.close()
-        assert server.wait(timeout=30) == 0
-    assert any(hit), "no kill hit a bridge"
+    kill_runs(RUN, bed.middle.prefix, bed.middle, folder, longest_s=0.2)

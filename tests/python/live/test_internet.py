@@ -6,7 +6,6 @@ the machine of the test.
 
 import contextlib
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -28,8 +27,7 @@ from support.live_probe import (
     saved,
     unprivileged,
 )
-from support.shell import environment
-from support.testbed import Listener, Machine, connect, machines
+from support.testbed import Listener, Machine, connect, kill_runs, machines
 
 __all__ = ["folder"]
 
@@ -190,62 +188,17 @@ def connected(user: User, folder: Path, traces: Traces) -> subprocess.Popen[str]
     return run
 
 
-KILLED = textwrap.dedent("""
-    import os, sys
-    from sojourn import _core
-    import sojourn as sj
-    from sojourn.traffic import Program
+RUN = """
+from sojourn.traffic import Program
 
-    links = {name: sj.Link(rate="10mbit", qdisc="fq_codel") for name in ("down", "up")}
-    command = Program(direction="down", command=["sleep", "60"])
-    run = sj.Scenario(links=links, traffic=[command], rtt="2ms", duration="60s").checked
-    for _ in sys.stdin:
-        if (child := os.fork()) == 0:
-            os.setpgid(0, 0)
-            _core.run_program(run, internet=True)
-            os._exit(0)
-        print(child, flush=True)
-        os.waitpid(child, 0)
-        print("dead", flush=True)
-""")
+command = Program(direction="down", command=["sleep", "60"])
+run = sj.Scenario(links=links, traffic=[command], rtt="2ms", duration="60s").checked
+where = {"internet": True}
+"""
 
 
 def test_kills_at_random_moments_leave_the_machine_as_it_was(world: World, folder: Path) -> None:
-    """``SOJOURN_KILLS`` is the number of kills: 4 by default, 200 in ``make live-kills``."""
-    kills = int(os.environ.get("SOJOURN_KILLS", "4"))
-    chance = random.Random(1)  # noqa: S311 - for the moments of the kills
-    before, hit = world.host.state(), set()
-    traces = Traces()
-    with (
-        subprocess.Popen(
-            [*world.user.prefix, sys.executable, "-c", KILLED],
-            cwd=folder,
-            env=environment() | traces.environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            bufsize=1,
-        ) as server,
-    ):
-        assert server.stdin is not None
-        assert server.stdout is not None
-        for number in range(kills):
-            print("go", file=server.stdin)
-            run = int(server.stdout.readline())
-            time.sleep(chance.uniform(0.0, 0.5))
-            hit.add(tuple(world.host.tables()))
-            kill = chance.choice([os.kill, os.killpg])
-            with contextlib.suppress(ProcessLookupError):
-                kill(run, signal.SIGKILL)
-            assert server.stdout.readline() == "dead\n"
-            deadline = time.monotonic() + 10
-            while (after := world.host.state()) != before and time.monotonic() < deadline:
-                time.sleep(0.02)
-            assert after == before, f"kill {number}: {set(after) ^ set(before)}"
-            assert traces.left(server.pid) == [], f"kill {number}"
-        server.stdin.close()
-        assert server.wait(timeout=30) == 0
-    assert any(hit), "no kill hit a way out"
+    kill_runs(RUN, world.user.prefix, world.host, folder, longest_s=0.5)
 
 
 def test_the_next_run_restores_what_remains_if_the_guard_is_killed_too(

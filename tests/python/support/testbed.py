@@ -2,14 +2,20 @@
 
 import contextlib
 import os
+import random
+import signal
 import socket
 import struct
 import subprocess
+import sys
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from support.left_behind import Traces
 from support.live_probe import User, program
+from support.shell import environment
 
 # From the kernel's uapi headers netlink.h, nfnetlink.h, nf_tables.h and if_packet.h.
 NETLINK_NETFILTER = 12
@@ -175,3 +181,63 @@ def connect(
         if address is not None:
             machine.run("ip", "address", "add", address, "dev", name)
         machine.run("ip", "link", "set", name, "up")
+
+
+# Runs, one after the other, what a test defines: the scenario `run`, and `where` it takes place.
+SERVER = """
+import os, sys
+from sojourn import _core
+import sojourn as sj
+
+links = {{name: sj.Link(rate="10mbit", qdisc="fq_codel") for name in ("down", "up")}}
+{run}
+for _ in sys.stdin:
+    if (child := os.fork()) == 0:
+        os.setpgid(0, 0)
+        _core.run_program(run, **where)
+        os._exit(0)
+    print(child, flush=True)
+    os.waitpid(child, 0)
+    print("dead", flush=True)
+"""
+
+
+def kill_runs(
+    run: str, prefix: Sequence[str], machine: Machine, folder: Path, *, longest_s: float
+) -> None:
+    """Kill runs at random moments, or with them their process groups; the machine stays as it was.
+
+    ``SOJOURN_KILLS`` is the number of kills: 4 by default, 200 in ``make live-kills``.
+    """
+    kills = int(os.environ.get("SOJOURN_KILLS", "4"))
+    chance = random.Random(1)  # noqa: S311 - for the moments of the kills
+    before, hit = machine.state(), set()
+    traces = Traces()
+    with subprocess.Popen(
+        [*prefix, sys.executable, "-c", SERVER.format(run=run)],
+        cwd=folder,
+        env=environment() | traces.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        bufsize=1,
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        for number in range(kills):
+            print("go", file=server.stdin)
+            process = int(server.stdout.readline())
+            time.sleep(chance.uniform(0.0, longest_s))
+            hit.add(tuple(machine.tables()))
+            kill = chance.choice([os.kill, os.killpg])
+            with contextlib.suppress(ProcessLookupError):
+                kill(process, signal.SIGKILL)
+            assert server.stdout.readline() == "dead\n"
+            deadline = time.monotonic() + 10
+            while (after := machine.state()) != before and time.monotonic() < deadline:
+                time.sleep(0.02)
+            assert after == before, f"kill {number}: {set(after) ^ set(before)}"
+            assert traces.left(server.pid) == [], f"kill {number}"
+        server.stdin.close()
+        assert server.wait(timeout=30) == 0
+    assert any(hit), "no kill hit a run"
