@@ -14,16 +14,14 @@ pub(crate) struct Guardian {
 }
 
 /// Starts a process in a session of its own, so that signals for this process and its group do not reach it; it keeps
-/// the file descriptors `kept` and calls `act`, which must make nothing but system calls and must not panic.
+/// the file descriptors `kept` and calls `act`, which must make nothing but system calls and must not panic. When this
+/// returns, the process is in its session.
 ///
 /// # Errors
-/// Those of the system calls.
+/// Those of the system calls, and if the process was killed before it was in its session.
 pub(crate) fn guard(kept: &[RawFd], act: &dyn Fn()) -> io::Result<Guardian> {
-    let mut ends = [0; 2];
-    // SAFETY: the kernel writes two descriptors to the array.
-    checked(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
-    // SAFETY: both descriptors are new and have no other owner.
-    let [read, alive] = ends.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
+    let [read, alive] = pipe()?;
+    let [ready, tell] = pipe()?;
     let mut all = [kept, &[read.as_raw_fd()]].concat();
     all.sort_unstable();
     // SAFETY: the child makes system calls only: it neither allocates nor locks, and it ends without destructors.
@@ -37,6 +35,7 @@ pub(crate) fn guard(kept: &[RawFd], act: &dyn Fn()) -> io::Result<Guardian> {
             libc::setsid();
             libc::prctl(libc::PR_SET_NAME, c"sojourn-guard".as_ptr());
         }
+        let _ = rustix::io::write(&tell, &[1]);
         close_all_but(&all);
         // Ends with the last process that has the other end; no process writes to it.
         let mut byte = [0_u8];
@@ -45,10 +44,26 @@ pub(crate) fn guard(kept: &[RawFd], act: &dyn Fn()) -> io::Result<Guardian> {
         // SAFETY: ends the process at once.
         unsafe { libc::_exit(0) };
     }
-    Ok(Guardian {
+    let guardian = Guardian {
         alive: Some(alive),
         process,
-    })
+    };
+    // Before, a signal for this process group would reach it.
+    drop(tell);
+    let mut byte = [0_u8];
+    match rustix::io::retry_on_intr(|| rustix::io::read(&ready, &mut byte))? {
+        0 => Err(io::Error::other("the process that restores it was killed")),
+        _ => Ok(guardian),
+    }
+}
+
+/// Creates a pipe: the end to read from, and the end to write to.
+fn pipe() -> io::Result<[OwnedFd; 2]> {
+    let mut ends = [0; 2];
+    // SAFETY: the kernel writes two descriptors to the array.
+    checked(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
+    // SAFETY: both descriptors are new and have no other owner.
+    Ok(ends.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }))
 }
 
 impl Drop for Guardian {
