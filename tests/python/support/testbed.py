@@ -70,7 +70,8 @@ class Machine:
             "cd /proc/sys/net; grep -r . ipv4/conf ipv6/conf ipv4/ip_forward 2>/dev/null; true"
         )
         lines = [
-            *self.run("ip", "-d", "address").splitlines(),
+            # The kernel takes "tentative" away a second after an interface is up.
+            *self.run("ip", "-d", "address").replace(" tentative", "").splitlines(),
             *self.run("ip", "route", "show", "table", "all").splitlines(),
             *self.run("ip", "-6", "route", "show", "table", "all").splitlines(),
             *self.run("ip", "rule").splitlines(),
