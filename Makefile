@@ -63,7 +63,7 @@ audit: ## Check the files in target/wheels with twine, auditwheel, abi3audit and
 	for wheel in target/wheels/*linux*.whl; do target/audit/bin/auditwheel --quiet show $$wheel || exit 1; done
 	target/audit/bin/pyroma --file --min 8 $(wildcard target/wheels/*.tar.gz)
 
-golden-platforms: setup ## Run the golden corpus on arm64 (qemu), musl and Windows (Wine), whose files it builds; an hour.
+golden-platforms: setup ## Run the golden corpus on arm64 (qemu), musl and Windows (Wine), whose files it builds; takes long.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'cargo-zigbuild==0.24.1' 'pex==2.105.2' 'ziglang==0.17.1'
 	$(BIN)/python tools/wheels.py linux-aarch64 program-x86_64 program-aarch64 program-windows
 	$(BIN)/python tools/platforms.py

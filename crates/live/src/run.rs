@@ -1,4 +1,5 @@
-//! A run: namespaces or interfaces, the thread of the datapath, built-in applications and programs, and the records of all of them.
+//! A run: namespaces or interfaces, the thread of the datapath, built-in applications and programs, and the records of
+//! all of them.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
