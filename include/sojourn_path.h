@@ -31,8 +31,9 @@ struct sojourn_path;
 
 enum sojourn_direction { SOJOURN_FORWARD = 0, SOJOURN_REVERSE = 1 };
 
-/* Flag of a path: record events. */
+/* Flags of a path: record events; a late sojourn_path_poll() is an error. */
 #define SOJOURN_EVENTS 1u
+#define SOJOURN_STRICT 2u
 
 /* Receives parts of a capture. */
 typedef void sojourn_capture(void *context, const void *bytes, size_t size);
@@ -40,7 +41,7 @@ typedef void sojourn_capture(void *context, const void *bytes, size_t size);
 /* Set everything that is not mentioned to zero. */
 struct sojourn_path_config {
     uint32_t abi;   /* SOJOURN_ABI */
-    uint32_t flags; /* SOJOURN_EVENTS, or 0 */
+    uint32_t flags; /* SOJOURN_EVENTS | SOJOURN_STRICT, one of them or 0 */
     uint64_t seed;  /* of every random number */
     /* Pairs of a key and a value, the queue last: "rate 20mbit delay 10ms loss 1% qdisc fq_codel limit 1000".
      * Keys: rate, delay, jitter, distribution, order, loss, drop, duplicate, ecn, qdisc.
@@ -130,7 +131,9 @@ uint64_t sojourn_path_push(struct sojourn_path *, uint64_t now, uint32_t directi
 uint64_t sojourn_path_push_ip(struct sojourn_path *, uint64_t now, uint32_t direction, const void *bytes,
                               size_t size);
 
-/* The next packet that has arrived by now: 1; 0: none; -1: an error. Call it until it does not return 1. */
+/* The next packet that has arrived by now: 1; 0: none; -1: an error. Call it until it does not return 1.
+ * SOJOURN_STRICT: a packet that arrived before now is an error, so that a loop that forgets sojourn_path_deadline()
+ * fails. */
 int32_t sojourn_path_poll(struct sojourn_path *, uint64_t now, struct sojourn_delivery *);
 
 /* When to call sojourn_path_poll() next, timers of queues included; SOJOURN_NEVER while no packet is inside. */

@@ -44,7 +44,7 @@ static void add_events(void)
 int main(void)
 {
     struct sojourn_path_config config = {
-        .abi = SOJOURN_ABI, .flags = SOJOURN_EVENTS, .seed = 1, .forward = SOJOURN_TEXT(FORWARD)};
+        .abi = SOJOURN_ABI, .flags = SOJOURN_EVENTS | SOJOURN_STRICT, .seed = 1, .forward = SOJOURN_TEXT(FORWARD)};
     struct sojourn_counters counters;
     struct sojourn_delivery delivery;
     uint64_t now = 0, next = 0, sent = 0, arrived = 0, p95;

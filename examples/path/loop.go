@@ -35,7 +35,7 @@ func NewPath(forward string, seed uint64) (Path, error) {
 	defer C.free(unsafe.Pointer(text))
 	var config C.struct_sojourn_path_config
 	config.abi = C.SOJOURN_ABI
-	config.flags = C.SOJOURN_EVENTS
+	config.flags = C.SOJOURN_EVENTS | C.SOJOURN_STRICT
 	config.seed = C.uint64_t(seed)
 	config.forward = C.struct_sojourn_text{data: text, size: C.size_t(len(forward))}
 	path := Path{C.sojourn_path_new(&config)}

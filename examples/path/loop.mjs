@@ -10,7 +10,7 @@ const SECOND = 1_000_000_000n;
 const GAP = 400_000n;
 
 const Path = await load(await readFile(argv[2]));
-const path = new Path({ forward: FORWARD, seed: 1n, events: true });
+const path = new Path({ forward: FORWARD, seed: 1n, events: true, strict: true });
 // The stack of another project would be called here.
 const payload = new Uint8Array(1200);
 const answer = new Uint8Array(40);

@@ -56,15 +56,18 @@ export async function load(wasm) {
     #path;
     #scratch = allocate(EVENTS * EVENT);
 
-    /** A path whose directions are texts such as "rate 20mbit delay 10ms qdisc fq_codel". */
-    constructor({ forward, reverse = "", forwardTrace = "", reverseTrace = "", seed = 0n, events = false }) {
+    /**
+     * A path whose directions are texts such as "rate 20mbit delay 10ms qdisc fq_codel". If it is strict, poll throws
+     * if a packet arrived before its time.
+     */
+    constructor({ forward, reverse = "", forwardTrace = "", reverseTrace = "", seed = 0n, events = false, strict = false }) {
       const config = allocate(CONFIG.size);
       const texts = { forward, reverse, forwardTrace, reverseTrace };
       const copies = Object.entries(texts).map(([name, of]) => [name, text(of)]);
       for (const [name, of] of copies) putText(config, CONFIG[name], of);
       const fields = view(config.at, config.size);
       fields.setUint32(0, ABI, true);
-      fields.setUint32(4, events ? 1 : 0, true);
+      fields.setUint32(4, (events ? 1 : 0) | (strict ? 2 : 0), true);
       fields.setBigUint64(8, BigInt(seed), true);
       this.#path = library.sojourn_path_new(config.at);
       for (const [, of] of copies) release(of);

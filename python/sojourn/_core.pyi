@@ -187,6 +187,7 @@ class PacketPath:
         reverse_trace: str | None = None,
         seed: int = 0,
         events: bool = False,
+        strict: bool = False,
         capture: str | PathLike[str] | None = None,
     ) -> Self: ...
     def push(self, now: float, direction: str, payload: bytes, ecn: str, flow: int) -> int:

@@ -100,13 +100,17 @@ class Path:
         Seed of every random number.
     events
         Whether to record :meth:`events`.
+    strict
+        Whether :meth:`poll` raises an error if a packet arrived before its time, so that a test
+        that forgets :meth:`deadline` fails.
     capture
         A file to which all packets are written, in the format pcapng.
 
     Raises
     ------
     ScenarioError
-        A parameter is not valid, or a time precedes that of an earlier call.
+        A parameter is not valid, or a time precedes that of an earlier call, or a call of a strict
+        path is late.
     ResultError
         The capture cannot be written.
 
@@ -130,6 +134,7 @@ class Path:
         reverse_trace: str | None = None,
         seed: int = 0,
         events: bool = False,
+        strict: bool = False,
         capture: str | PathLike[str] | None = None,
     ) -> None:
         self._path = _core.PacketPath(
@@ -139,6 +144,7 @@ class Path:
             reverse_trace=reverse_trace,
             seed=seed,
             events=events,
+            strict=strict,
             capture=capture,
         )
 

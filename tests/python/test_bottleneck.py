@@ -143,6 +143,19 @@ def test_what_is_wrong_is_named(make: object, message: str) -> None:
         make()
 
 
+def test_a_strict_path_refuses_a_late_poll() -> None:
+    path = sj.Path("rate 10mbit delay 5ms qdisc pie", strict=True)
+    path.push(0.0, bytes(1000))
+    late = "now: packet 0 arrived at 5.833600ms and was polled at 6.000000ms; call poll at each"
+    with pytest.raises(sj.ScenarioError, match=late):
+        path.poll(0.006)
+    path.push(0.006, bytes(1000))
+    numbers = []
+    while (now := path.deadline()) is not None:
+        numbers += [delivery.packet for delivery in path.poll(now)]
+    assert numbers == [1]
+
+
 def test_time_that_goes_back_is_an_error_and_changes_nothing() -> None:
     path = sj.Path("delay 1ms")
     path.push(1.0, b"first")

@@ -10,6 +10,9 @@ use sojourn_qdisc::Number;
 /// Flag of [`Config`]: events are recorded.
 pub const EVENTS: u32 = 1;
 
+/// Flag of [`Config`]: a late poll is an error.
+pub const STRICT: u32 = 2;
+
 /// In place of the number of a packet, if there is none.
 pub const NO_PACKET: u64 = u64::MAX;
 

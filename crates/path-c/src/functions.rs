@@ -12,8 +12,8 @@ use std::{ptr, slice, str};
 use sojourn_path::{Bottleneck, Direction, Ecn, Headers, Path, Rate, Trace, udp_flow};
 
 use crate::abi::{
-    ABI, Capture, Config, Counters, Delivery, EVENTS, Event, NEVER, NO_PACKET, Statistic, Text,
-    statistic,
+    ABI, Capture, Config, Counters, Delivery, EVENTS, Event, NEVER, NO_PACKET, STRICT, Statistic,
+    Text, statistic,
 };
 use crate::handle::{Handle, direction, time};
 
@@ -144,7 +144,7 @@ pub unsafe extern "C" fn sojourn_path_poll(
         if delivery.is_null() {
             return Err("delivery is NULL".to_owned());
         }
-        Ok(path.poll(now))
+        path.try_poll(now).map_err(|late| late.to_string())
     };
     // SAFETY: the caller passes a path, or null.
     let Some(handle) = (unsafe { path.as_mut() }) else {
@@ -349,9 +349,9 @@ unsafe fn built(config: &Config) -> Result<Path, String> {
             config.abi
         ));
     }
-    if config.flags & !EVENTS != 0 {
+    if config.flags & !(EVENTS | STRICT) != 0 {
         return Err(format!(
-            "unknown flags {:#x}; expected 0 or 1 (events)",
+            "unknown flags {:#x}; expected the sum of 1 (events) and 2 (strict), one of them or 0",
             config.flags
         ));
     }
@@ -378,6 +378,9 @@ unsafe fn built(config: &Config) -> Result<Path, String> {
     }
     if config.flags & EVENTS != 0 {
         builder = builder.events();
+    }
+    if config.flags & STRICT != 0 {
+        builder = builder.strict();
     }
     // SAFETY: the texts are valid.
     let file = unsafe { read("capture_file", &config.capture_file) }?;

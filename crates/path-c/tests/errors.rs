@@ -6,7 +6,9 @@
 use std::ffi::{CStr, c_void};
 use std::{fs, ptr, slice};
 
-use sojournpath::abi::{ABI, Config, Counters, Delivery, EVENTS, Event, NEVER, NO_PACKET, Text};
+use sojournpath::abi::{
+    ABI, Config, Counters, Delivery, EVENTS, Event, NEVER, NO_PACKET, STRICT, Text,
+};
 use sojournpath::*;
 
 const PLAIN: &str = "rate 10mbit delay 5ms qdisc fq_codel";
@@ -167,6 +169,35 @@ fn a_wrong_parameter_is_named() {
     // SAFETY: null is permitted.
     let nothing = Owned(unsafe { sojourn_path_new(ptr::null()) });
     assert_eq!(nothing.error(), Some("config is NULL"));
+}
+
+#[test]
+fn a_late_poll_of_a_strict_path_is_an_error() {
+    let path = Owned::new(&Config {
+        flags: STRICT,
+        ..config(PLAIN)
+    });
+    path.push(0, 0, b"a packet", 0, 1);
+    assert_eq!(
+        path.poll(9_000_000).unwrap_err(),
+        "packet 0 arrived at 5.051200ms and was polled at 9.000000ms; call poll at each deadline"
+    );
+    path.push(9_000_000, 0, b"in time", 0, 1);
+    // SAFETY: a valid path.
+    let next = || unsafe { sojourn_path_deadline(path.0) };
+    let mut arrived = 0;
+    while next() != NEVER {
+        arrived += usize::from(path.poll(next()).unwrap().is_some());
+    }
+    assert_eq!(arrived, 1);
+    let error = refused(&Config {
+        flags: 4,
+        ..config(PLAIN)
+    });
+    assert_eq!(
+        error,
+        "unknown flags 0x4; expected the sum of 1 (events) and 2 (strict), one of them or 0"
+    );
 }
 
 #[test]

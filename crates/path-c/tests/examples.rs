@@ -13,7 +13,7 @@ use std::path::{Path as File, PathBuf};
 use std::process::Command;
 
 use sojourn_path::{Bottleneck, Direction, Duration, Ecn, Instant, Path, udp_flow};
-use sojournpath::abi::{ABI, Config, Counters, Delivery, EVENTS, Event, Statistic};
+use sojournpath::abi::{ABI, Config, Counters, Delivery, EVENTS, Event, STRICT, Statistic};
 
 const GAP: Duration = Duration::from_micros(400);
 const END: Instant = Instant::from_millis(2_000);
@@ -256,7 +256,7 @@ fn the_header_has_the_layout_of_the_interface() {
         "counters.marks_aqm": offset_of!(Counters, marks_aqm);
         "counters.duplicated_packets": offset_of!(Counters, duplicated_packets);
         "kinds": "0 1 2 3 4 5";
-        "abi": format!("{ABI} flags {EVENTS} directions 0 1");
+        "abi": format!("{ABI} flags {EVENTS} {STRICT} directions 0 1");
     }
     assert_eq!(output(&mut Command::new(program)), expected);
 }

@@ -16,6 +16,6 @@ int main(void)
     AT(counters, drops_aqm), AT(counters, marks_aqm), AT(counters, duplicated_packets);
     printf("kinds %d %d %d %d %d %d\n", SOJOURN_OFFERED, SOJOURN_DROPPED, SOJOURN_MARKED, SOJOURN_DEPARTED,
            SOJOURN_LOST, SOJOURN_ARRIVED);
-    printf("abi %d flags %u directions %d %d\n", SOJOURN_ABI, SOJOURN_EVENTS, SOJOURN_FORWARD, SOJOURN_REVERSE);
+    printf("abi %d flags %u %u directions %d %d\n", SOJOURN_ABI, SOJOURN_EVENTS, SOJOURN_STRICT, SOJOURN_FORWARD, SOJOURN_REVERSE);
     return 0;
 }

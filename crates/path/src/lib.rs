@@ -64,8 +64,8 @@ pub use config::{
     RingConfig, Shaper, Trace, WireChange,
 };
 pub use path::{
-    Bottleneck, Delivery, Direction, Event, EventKind, Headers, Layer, PacketId, Path, PathBuilder,
-    PathError, flow_between, udp_flow,
+    Bottleneck, Delivery, Direction, Event, EventKind, Headers, LatePoll, Layer, PacketId, Path,
+    PathBuilder, PathError, flow_between, udp_flow,
 };
 pub use records::{Histogram, LinkCounters};
 pub use sojourn_net::{

@@ -79,6 +79,30 @@ pub struct Delivery<B = Vec<u8>> {
     pub waited: Duration,
 }
 
+/// A packet that a [strict](PathBuilder::strict) path was not asked for when it arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LatePoll {
+    /// The packet.
+    pub packet: PacketId,
+    /// When it arrived.
+    pub arrived: Instant,
+    /// The time of the call.
+    pub polled: Instant,
+}
+
+impl fmt::Display for LatePoll {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let PacketId(packet) = self.packet;
+        write!(
+            f,
+            "packet {packet} arrived at {} and was polled at {}; call poll at each deadline",
+            self.arrived, self.polled
+        )
+    }
+}
+
+impl std::error::Error for LatePoll {}
+
 /// Two directions of a path, each with a bottleneck and a wire.
 ///
 /// `B` is the bytes of a packet, such as `Vec<u8>` or `bytes::Bytes`; they are returned as they came. The methods with
@@ -334,16 +358,30 @@ impl<B: AsRef<[u8]> + Clone> Path<B> {
     /// # Panics
     /// As [`Path::push`], and with [`PathBuilder::strict`] if the packet arrived before `now`.
     pub fn poll(&mut self, now: Instant) -> Option<Delivery<B>> {
+        self.try_poll(now).unwrap_or_else(|late| panic!("{late}"))
+    }
+
+    /// [`Path::poll`] whose refusal of a late call is a value.
+    ///
+    /// # Errors
+    /// With [`PathBuilder::strict`], if the packet arrived before `now`. The packet is not returned again.
+    ///
+    /// # Panics
+    /// As [`Path::push`].
+    pub fn try_poll(&mut self, now: Instant) -> Result<Option<Delivery<B>>, LatePoll> {
         self.note_call(now);
         let first = self.arrived.pop_front();
-        let delivery = first.or_else(|| self.next_arrival(now))?;
-        assert!(
-            !self.is_strict || delivery.at == now,
-            "packet {} arrived at {} and was polled at {now}; call poll at each deadline",
-            delivery.id.0,
-            delivery.at,
-        );
-        Some(delivery)
+        let Some(delivery) = first.or_else(|| self.next_arrival(now)) else {
+            return Ok(None);
+        };
+        if self.is_strict && delivery.at != now {
+            return Err(LatePoll {
+                packet: delivery.id,
+                arrived: delivery.at,
+                polled: now,
+            });
+        }
+        Ok(Some(delivery))
     }
 
     /// The time of the last call, before which no call may be; time zero at the beginning.

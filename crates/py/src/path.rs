@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use sojourn_path::{
-    Bottleneck, Direction, Duration, Ecn, EcnRewrite, Event, Headers, Instant, LinkCounters, Path,
-    PathError, Rate, Trace, WireChange, udp_flow,
+    Bottleneck, Direction, Duration, Ecn, EcnRewrite, Event, Headers, Instant, LatePoll,
+    LinkCounters, Path, PathError, Rate, Trace, WireChange, udp_flow,
 };
 use sojourn_qdisc::Number;
 
@@ -50,7 +50,7 @@ type Statistic = (&'static str, Option<(&'static str, usize)>, f64);
 #[pymethods]
 impl PyPath {
     #[new]
-    #[pyo3(signature = (forward, reverse=None, *, forward_trace=None, reverse_trace=None, seed=0, events=false, capture=None))]
+    #[pyo3(signature = (forward, reverse=None, *, forward_trace=None, reverse_trace=None, seed=0, events=false, strict=false, capture=None))]
     fn new(
         forward: &str,
         reverse: Option<&str>,
@@ -58,6 +58,7 @@ impl PyPath {
         reverse_trace: Option<&str>,
         seed: i64,
         events: bool,
+        strict: bool,
         capture: Option<PathBuf>,
     ) -> Result<Self, Failure> {
         let seed = u64::try_from(seed).map_err(|_| out_of_range("seed", seed, i64::MAX))?;
@@ -69,6 +70,9 @@ impl PyPath {
         }
         if events {
             builder = builder.events();
+        }
+        if strict {
+            builder = builder.strict();
         }
         if let Some(name) = capture {
             let file = File::create(&name)
@@ -119,7 +123,8 @@ impl PyPath {
     fn poll<'py>(&mut self, py: Python<'py>, now: f64) -> Result<Vec<Arrived<'py>>, Failure> {
         let now = time(&self.0, now)?;
         let mut all = Vec::new();
-        while let Some(delivery) = self.0.poll(now) {
+        let late = |late: LatePoll| invalid("now", &late.to_string());
+        while let Some(delivery) = self.0.try_poll(now).map_err(late)? {
             all.push((
                 delivery.id.0,
                 delivery.at.as_secs_f64(),
