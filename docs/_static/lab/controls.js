@@ -73,19 +73,19 @@
     return select;
   }
 
-  /** The sliders of a state; `set(key, value, row)` changes it during the run. */
-  function sliders(state, defaults, set) {
+  /** The sliders of a state at a time; `set(key, value, row)` changes it during the run. */
+  function sliders(state, now, defaults, set) {
     const list = state.kind === "line" ? LINE : FILE;
     return list
       .filter(([key]) => state.kind === "line" || defaults[key] !== null)
       .map(([key, label, unit, values]) => {
-        const value = lab.model.current(state, key) ?? defaults[key];
+        const value = lab.model.current(state, key, undefined, now) ?? defaults[key];
         return slider(label, unit, values, value, (chosen) => set(key, chosen));
       });
   }
 
-  /** The rows of the traffic; `restart(state)` begins again with another state. */
-  function traffic(state, set, restart) {
+  /** The rows of the traffic at a time; `restart(state)` begins again with another state. */
+  function traffic(state, now, set, restart) {
     const change = (edit) => {
       const next = structuredClone(state);
       edit(next);
@@ -100,7 +100,7 @@
         choice(`${label} of these ${noun}`, options, row[key], (value) =>
           change((next) => (next.rows[place][key] = value)),
         );
-      const count = lab.model.current(state, "count", place);
+      const count = lab.model.current(state, "count", place, now);
       return element(
         "fieldset",
         {},

@@ -214,9 +214,9 @@
     return { scenario: fileScenario(state, described), arms };
   }
 
-  /** The value of a control at the end of all changes. */
-  function current(state, key, row) {
-    const last = state.changes.findLast((change) => change.key === key && change.row === row);
+  /** The value of a control at a time. */
+  function current(state, key, row, at) {
+    const last = state.changes.findLast((change) => change.key === key && change.row === row && change.at <= at);
     if (last !== undefined) {
       return last.value;
     }
@@ -231,6 +231,7 @@
       next.changes = next.changes.filter((change) => !same(change));
       const change = { at, key, value };
       next.changes.push(row === undefined ? change : { ...change, row });
+      next.changes.sort((one, two) => one.at - two.at);
     } else if (row === undefined) {
       next[key] = value;
     } else {

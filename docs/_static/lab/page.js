@@ -12,7 +12,6 @@
 
   const page = {
     state: lab.model.initial(),
-    lesson: null,
     described: null,
     series: [],
     names: [],
@@ -23,6 +22,8 @@
     load: 0,
     // Number of the load that is shown; while another is under way, the worker has no run to advance.
     begun: 0,
+    // Number of changes that the controls show.
+    applied: null,
   };
 
   // --- The worker -----------------------------------------------------------------------------------------------
@@ -166,8 +167,9 @@
     document.querySelectorAll("#lab [data-name]").forEach((cell) => {
       cell.textContent = page.names[Number(cell.dataset.name)];
     });
-    page.panels.begin(page.names, page.series, shown());
-    controls();
+    const times = [...new Set(page.state.changes.map(({ at }) => at / 1000))];
+    page.panels.begin(page.names, page.series, shown(), times);
+    page.applied = null;
     show();
     document.getElementById("lab").dataset.state = "ready";
     performance.mark("lab-shown");
@@ -194,6 +196,11 @@
       page.panels.list(by("events"), (arm, number) => explain(arm, number).catch(fail));
     }
     const now = page.series[0].now;
+    const applied = page.state.changes.filter(({ at }) => at <= now + 1).length;
+    if (applied !== page.applied) {
+      page.applied = applied;
+      controls(now + 1);
+    }
     by("now").textContent = `${(now / 1000).toFixed(now % 100 === 0 ? 1 : 2)} s`;
     by("progress").value = now / durationMs();
     if (page.playing && isFinished()) {
@@ -253,7 +260,8 @@
     return load(0);
   }
 
-  function controls() {
+  /** Shows the values of the controls at a time: those of a change that the user just made, too. */
+  function controls(now) {
     const { state } = page;
     // A control that has the focus keeps it: it already shows what the user chose.
     const focused = document.activeElement;
@@ -262,11 +270,11 @@
     const told = page.described?.scenario.links[state.link] ?? {};
     const defaults = { rate: link.rate_mbit_per_s, delay: lab.model.milliseconds(told.delay), loss: parseFloat(told.loss ?? 0) };
     if (!keep(by("sliders"))) {
-      by("sliders").replaceChildren(...lab.controls.sliders(state, defaults, set));
+      by("sliders").replaceChildren(...lab.controls.sliders(state, now, defaults, set));
     }
     if (!keep(by("traffic"))) {
       const isLine = state.kind === "line";
-      const traffic = isLine ? lab.controls.traffic(state, set, restart) : lab.controls.groups(page.series[0].plan);
+      const traffic = isLine ? lab.controls.traffic(state, now, set, restart) : lab.controls.groups(page.series[0].plan);
       const before = [...by("traffic").querySelectorAll("select, input")].indexOf(focused);
       by("traffic").replaceChildren(...traffic);
       by("traffic").querySelectorAll("select, input")[before]?.focus();
@@ -294,30 +302,35 @@
     by("begin").replaceChildren(own, group("Lessons", lessons), group("Figures of reproduced papers", papers));
   }
 
-  function choose(value) {
+  /** Shows the text of a lesson or study, and the steps of a lesson. */
+  function describe(value) {
     const [kind, name] = value.split(" ");
-    page.lesson = kind === "lesson" ? lab.lessons.find((one) => one.name === name) : null;
-    by("lesson").hidden = kind === "";
-    by("lesson-steps").replaceChildren();
-    if (kind === "lesson") {
-      by("lesson-text").innerHTML = page.lesson.text;
-      by("lesson-steps").replaceChildren(...page.lesson.steps.map(lessonStep));
-      restart(structuredClone(page.lesson.state));
-    } else if (kind === "study") {
-      const { text, a, b, link, duration } = lab.generated.studies[name];
-      by("lesson-text").textContent = text;
+    const lesson = lab.lessons.find((one) => kind === "lesson" && one.name === name);
+    const study = kind === "study" ? lab.generated.studies[name] : undefined;
+    by("begin").value = lesson || study ? value : "";
+    by("lesson").hidden = by("begin").value === "";
+    by("lesson-steps").replaceChildren(...(lesson?.steps ?? []).map(lessonStep));
+    by("lesson-text").innerHTML = lesson?.text ?? "";
+    if (study) {
+      by("lesson-text").textContent = study.text;
+    }
+    return { lesson, study, name };
+  }
+
+  function choose(value) {
+    const { lesson, study, name } = describe(value);
+    if (lesson) {
+      restart({ ...structuredClone(lesson.state), lesson: name });
+    } else if (study) {
+      const { a, b, link, duration } = study;
       restart({ kind: "file", study: name, a, b, link, duration, changes: [] });
     } else {
       restart(lab.model.initial());
     }
   }
 
-  /** What is shown is no longer the lesson or study that was chosen. */
-  function leaveLesson() {
-    page.lesson = null;
-    by("lesson").hidden = true;
-    by("begin").value = "";
-  }
+  /** The lesson or study of an address, in the words of the choice. */
+  const chosen = ({ lesson, study }) => (lesson ? `lesson ${lesson}` : study ? `study ${study}` : "");
 
   function lessonStep(step) {
     const item = element("li");
@@ -337,7 +350,7 @@
       return;
     }
     if (state !== undefined) {
-      await restart(structuredClone(state));
+      await restart({ ...structuredClone(state), lesson: page.state.lesson });
       return;
     }
     // A step late in a run happens in its middle, so that there is time to see what it does.
@@ -446,7 +459,7 @@
     window.addEventListener("hashchange", () => {
       const state = addressed();
       if (state !== null) {
-        leaveLesson();
+        describe(chosen(state));
         restart(state);
       }
     });
@@ -486,7 +499,7 @@
     try {
       const { arms, duration_ms: duration, scenario } = await ask("describe", { text });
       const links = Object.entries(scenario.links).filter(([, link]) => typeof link === "object");
-      leaveLesson();
+      describe("");
       await restart({
         kind: "file",
         text,
@@ -516,7 +529,9 @@
     const bytes = Uint8Array.from(atob(lab.generated.module), (character) => character.charCodeAt(0));
     try {
       page.queues = await ask("compile", { bytes });
-      await restart(addressed() ?? page.state);
+      const state = addressed() ?? page.state;
+      describe(chosen(state));
+      await restart(state);
     } catch (error) {
       fail(error);
     }

@@ -50,6 +50,7 @@
     #figures = new Map();
     #state = null;
     #signature = "";
+    #marks = [];
 
     constructor(host) {
       this.#host = host;
@@ -80,12 +81,12 @@
       this.#figures.set(key, { figure, plot: new lab.plots.Plot(host), host, caption, name, legend: key_, arm, title });
     }
 
-    /** Shows two runs; `shown` is the link of each whose queue is plotted. */
-    begin(names, series, shown, state) {
+    /** Shows two runs; `shown` is the link of each whose queue is plotted, `marks` are the times of changes. */
+    begin(names, series, shown, marks) {
       this.#names = names;
       this.#series = series;
       this.#shown = shown;
-      this.#state = state ?? this.#state;
+      this.#marks = marks;
       this.#signature = "";
       this.show();
     }
@@ -203,7 +204,7 @@
         const isEmpty = lines[key].every(({ points: [, values] }) => values.length === 0);
         figure.hidden = isEmpty && this.#series[0].now > EMPTY_MS;
         if (isNew) {
-          plot.begin(lines[key], end);
+          plot.begin(lines[key], end, this.#marks);
           if (arm !== undefined) {
             name.textContent = `with ${this.#names[arm]}`;
           }

@@ -38,16 +38,18 @@
     #end = 1;
     #data = [[]];
     #most = 0;
+    #marks = [];
 
     constructor(host) {
       this.#host = host;
       new ResizeObserver(() => this.#resize()).observe(host);
     }
 
-    /** Shows lines {label, colour, dash}: the first time, and when their number or the end changes. */
-    begin(lines, end) {
+    /** Shows lines {label, colour, dash} and marks times: the first time, and when they or the end change. */
+    begin(lines, end, marks) {
       this.#lines = lines;
       this.#end = end;
+      this.#marks = marks;
       this.#build();
     }
 
@@ -81,8 +83,26 @@
         series: [{ label: "t", value: (_, value) => (value == null ? "–" : `${value.toFixed(2)} s`) }, ...lines],
         cursor: { sync: { key: "lab" }, drag: { x: false, y: false }, y: false },
         legend: { show: false },
+        hooks: { drawAxes: [(plot) => this.#drawMarks(plot)] },
       };
       this.#plot = new uPlot(options, this.#data, this.#host);
+    }
+
+    /** A vertical line at each change. */
+    #drawMarks(plot) {
+      const { ctx: context, bbox } = plot;
+      context.save();
+      context.strokeStyle = style("--pst-color-text-muted") || "#666";
+      context.lineWidth = devicePixelRatio;
+      context.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
+      context.beginPath();
+      for (const mark of this.#marks) {
+        const x = Math.round(plot.valToPos(mark, "x", true));
+        context.moveTo(x, bbox.top);
+        context.lineTo(x, bbox.top + bbox.height);
+      }
+      context.stroke();
+      context.restore();
     }
 
     #resize() {

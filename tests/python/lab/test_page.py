@@ -112,6 +112,32 @@ def test_a_slider_acts_during_the_run_and_the_address_repeats_it(
             assert to_the_end(other) == first
 
 
+@pytest.mark.slow
+def test_a_replay_moves_the_sliders_and_a_link_names_its_lesson(
+    browser: Browser, file: Path
+) -> None:
+    with opened(browser, file, WIDE) as page:
+        ready(page)
+        choose(page, "lesson bufferbloat")
+        page.wait_for_function("lab.page.series[0].now > 2000")
+        page.get_by_role("button", name="Halve the downlink").click()
+        downlink = page.locator("#lab-sliders output").first
+        page.wait_for_function("lab.page.state.changes.length === 1")
+        to_the_end(page)
+        assert downlink.text_content() == "10 Mbit/s"
+        page.get_by_role("button", name="Play again").click()
+        page.wait_for_function("lab.page.series[0].now < 1500 && !lab.page.series[0].finished")
+        assert downlink.text_content() == "20 Mbit/s"
+        to_the_end(page)
+        assert downlink.text_content() == "10 Mbit/s"
+        with opened(browser, file, WIDE) as other:
+            other.goto(page.url)
+            other.reload()
+            ready(other)
+            assert other.locator("#lab-begin").input_value() == "lesson bufferbloat"
+            assert other.locator("#lab-lesson-steps button").count() == 2
+
+
 def test_it_stops_at_a_drop_and_explains_it(browser: Browser, file: Path) -> None:
     with opened(browser, file, WIDE) as page:
         ready(page)
