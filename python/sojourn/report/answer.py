@@ -83,8 +83,8 @@ def _answer(shown: ResultView) -> str | None:
     best = max(close, key=lambda arm: sum(_goodput(shown, arm, name) for name in GOODPUT))
     remaining = shown.whole.estimates[best, LATENCY]["mean"]
     return (
-        f"With {best}, a ping under load takes {_longer(remaining)} than {_IDLE} instead "
-        f"of {_ms(base['mean'])} with {shown.baseline}{_goodputs(shown, best)}"
+        f"With {best}, a ping under load takes {_longer(remaining)} than {_IDLE}, "
+        f"against {_ms(base['mean'])} with {shown.baseline}{_goodputs(shown, best)}"
         f"{_starved(shown, best)}{_applications(shown, best)}."
     )
 

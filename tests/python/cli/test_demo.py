@@ -15,7 +15,7 @@ def test_the_demo_prints_the_answer_and_writes_a_report(sojourn: Command, tmp_pa
     assert rows == list(PLAN.queues)
     answer = next(number for number, line in enumerate(lines) if line.startswith("With "))
     assert answer < 12
-    assert "instead of 1.0 s with pfifo; uploads lose " in lines[answer]
+    assert ", against 1.0 s with pfifo; uploads lose " in lines[answer]
     page = (tmp_path / "demo.html").read_text(encoding="utf-8")
     assert lines[answer] in page
     assert done.stderr == "wrote report to demo.html\n"

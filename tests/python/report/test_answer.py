@@ -45,7 +45,7 @@ def test_the_arm_with_the_least_latency_is_named_with_what_it_costs() -> None:
         },
     )
     assert answer(shown) == (
-        "With fq, a ping under load takes 0.72 ms more than on an idle line instead of 1.1 s with "
+        "With fq, a ping under load takes 0.72 ms more than on an idle line, against 1.1 s with "
         "fifo; downloads gain 80 % goodput, uploads lose 3.4 % goodput."
     )
 
@@ -56,7 +56,7 @@ def test_the_goodput_of_traffic_with_a_path_is_that_of_all_transfers() -> None:
         fixed={LATENCY: (-460, -459, -458), TOTAL: (-9.8, -9.7, -9.6)},
     )
     assert answer(shown) == (
-        "With fixed, a ping under load takes 21 ms more than on an idle line instead of 480 ms "
+        "With fixed, a ping under load takes 21 ms more than on an idle line, against 480 ms "
         "with fifo; transfers lose 36 % goodput."
     )
     assert answer(compared({LATENCY: 480.0, TOTAL: 26.8})) == (
@@ -68,7 +68,7 @@ def test_goodput_that_does_not_change_differs_from_one_that_is_not_known() -> No
     latency = (-1001.0, -1000.0, -999.0)
     shown = compared(BASE, fq={LATENCY: latency, DOWN: (-0.4, -0.1, 0.2), UP: (-1.0, -0.3, 0.4)})
     assert answer(shown) == (
-        "With fq, a ping under load takes 61 ms more than on an idle line instead of 1.1 s with "
+        "With fq, a ping under load takes 61 ms more than on an idle line, against 1.1 s with "
         "fifo; downloads keep their goodput, uploads show no clear change in goodput."
     )
 
@@ -108,7 +108,7 @@ def test_of_arms_with_the_same_latency_the_one_with_more_goodput_is_named() -> N
         fq={LATENCY: (-1060.4, -1060.32, -1060.2), UP: (-0.2, -0.15, -0.1)},
     )
     assert answer(shown) == (
-        "With fq, a ping under load takes 0.68 ms more than on an idle line instead of 1.1 s with "
+        "With fq, a ping under load takes 0.68 ms more than on an idle line, against 1.1 s with "
         "fifo; uploads lose 1.5 % goodput."
     )
 
@@ -129,7 +129,7 @@ def test_metrics_that_an_arm_lacks_are_left_out() -> None:
     whole = replace(shown.whole, differences=differences)
     found = answer(replace(shown, arms=[*shown.arms, "other"], whole=whole))
     assert found is not None
-    assert found.endswith("61 ms more than on an idle line instead of 1.1 s with fifo.")
+    assert found.endswith("61 ms more than on an idle line, against 1.1 s with fifo.")
 
 
 @pytest.mark.parametrize(
