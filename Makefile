@@ -27,7 +27,7 @@ OLDEST_RUST := 1.88
 DIR ?= results/residential/scenarios/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help compile compile-release compile-test wheel wheels audit generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-rust test-quick test-full kills sweep-kills live-kills golden golden-quick golden-platforms golden-update publish-check semver-check stacks studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-plugins bench-gym bench-store bench-lab bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update ns3 ns3-update rfc7928 rfc7928-update rfc9743-update vectors vectors-ns3 soak fuzz sanitize mutants report wasm docs figures user-strings clean
+.PHONY: help compile compile-release compile-test wheel wheels audit generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-rust test-live docs-aside test-quick test-full kills sweep-kills live-kills golden golden-quick golden-platforms golden-update publish-check semver-check stacks studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-plugins bench-gym bench-store bench-lab bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update ns3 ns3-update rfc7928 rfc7928-update rfc9743-update vectors vectors-ns3 soak fuzz sanitize mutants report wasm docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -103,8 +103,7 @@ compile: ## Compile all that make test runs: optimised programs beside tests and
 	@$(MAKE) --no-print-directory --jobs 2 compile-release compile-test
 
 compile-release: setup
-	cargo build --profile local --quiet -p sojourn-parity
-	cargo build --release --quiet -p sojourn-bench --bin sojourn-bench
+	cargo build --profile local --quiet -p sojourn-parity -p sojourn-bench --bin sojourn-parity --bin sojourn-bench
 
 compile-test:
 	cargo test --workspace --quiet --no-run
@@ -121,13 +120,19 @@ test: compile ## Run all checks, all tests and the build of the documentation.
 	@# Most of these keep one processor busy, and tests wait for programs, timers and disks.
 	@$(MAKE) --no-print-directory --jobs 3 --output-sync=target check reference instructions parity test-rust
 	$(BIN)/python -m pytest --quiet -rs --numprocesses 3 --dist loadfile -m 'not slow' $(LIVE_TESTS:%=--ignore %)
-	$(BIN)/python -m pytest --quiet -rs $(LIVE_TESTS)
-	$(MAKE) docs
+	@# Live runs wait most of the time, and have priority.
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-live docs-aside
 	@echo
 	@$(PYTHON) tools/skipped.py 'make test' $(SOJOURN_SKIPPED)
 
 test-rust:
 	cargo test --workspace --quiet
+
+test-live:
+	$(BIN)/python -m pytest --quiet -rs $(LIVE_TESTS)
+
+docs-aside:
+	@$(if $(shell command -v chrt),chrt --idle 0,nice -n 19) $(MAKE) --no-print-directory docs
 
 deny: ## Check licences, sources and second versions of all crates (deny.toml); needs cargo-deny.
 	@cargo deny --version > /dev/null 2>&1 || { echo 'make deny: cargo install --locked cargo-deny'; exit 2; }

@@ -1,8 +1,8 @@
 """Compare instruction counts of short runs of some scenarios with the recorded ones.
 
-``python benches/instructions.py`` builds ``sojourn-bench`` without a profile, runs it under
-callgrind and exits with status 1 if a scenario executes over 2 % more instructions than
-``benches/instructions.json`` has; it names the components that grew. ``--update`` records the
+``python benches/instructions.py`` builds ``sojourn-bench`` as ``make setup`` builds the extension,
+runs it under callgrind and exits with status 1 if a scenario executes over 2 % more instructions
+than ``benches/instructions.json`` has; it names the components that grew. ``--update`` records the
 counts. Only instructions of the program itself count, not those of the C library, so that a count
 depends on the version of Rust and on the processor's architecture, not on the machine. With another
 version of Rust, without callgrind or with compiler flags there is nothing to compare with: it says
@@ -146,7 +146,7 @@ def rust_version() -> str:
 
 def build() -> Path:
     """Build the benchmark and return its path."""
-    command = ["cargo", "build", "--release", "--quiet", "--package", "sojourn-bench"]
+    command = ["cargo", "build", "--profile", "local", "--quiet", "--package", "sojourn-bench"]
     command += ["--bin", "sojourn-bench", "--message-format", "json"]
     done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
     messages = map(json.loads, done.stdout.splitlines())

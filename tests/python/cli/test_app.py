@@ -493,8 +493,14 @@ ANSWERS = {
 }
 
 
-@pytest.mark.parametrize("width", [80, 120, 200])
-@pytest.mark.parametrize("command", ANSWERS)
+@pytest.mark.parametrize("width", [80, pytest.param(120, marks=pytest.mark.slow), 200])
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in {"advise", "rfc9743"} else [])
+        for name in ANSWERS
+    ],
+)
 def test_the_answer_comes_in_the_first_twelve_lines(
     scenario: sj.Scenario, tmp_path: Path, command: str, width: int
 ) -> None:

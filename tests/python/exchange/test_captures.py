@@ -19,7 +19,7 @@ from support import captures
 from support.refusals import refused
 from support.shell import Command
 
-MUTATIONS, EVERY = 300, 10_000
+MUTATIONS, EVERY = 100, 10_000
 
 
 @pytest.fixture(scope="module")

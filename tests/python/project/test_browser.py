@@ -93,7 +93,14 @@ def agreement(result: sj.Result, folder: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize(
+    "name",
+    [
+        # The whole pages of these are in make test-full.
+        pytest.param(name, marks=pytest.mark.slow if name in {"advise", "sweep", "rfc7928"} else [])
+        for name in SMALL
+    ],
+)
 def test_pages_of_commands_are_accessible(name: str, browser: Browser, tmp_path: Path) -> None:
     with opened(browser, made(tmp_path, SMALL[name]), WIDE) as page:
         assert overflow(page) <= 0

@@ -244,7 +244,15 @@ def test_the_installed_package_is_the_one_of_the_wheel(installed: Path, tmp_path
 @pytest.mark.parametrize(
     "file",
     [
-        *(pytest.param(file, id=file.stem) for file in NOTEBOOKS),
+        # A tutorial in make test, all in make test-full.
+        *(
+            pytest.param(
+                file,
+                id=file.stem,
+                marks=[] if file.stem == "first_comparison" else pytest.mark.slow,
+            )
+            for file in NOTEBOOKS
+        ),
         pytest.param(ROOT / "docs" / "gallery.md", marks=pytest.mark.slow, id="gallery"),
     ],
 )

@@ -172,25 +172,31 @@ def test_every_key_of_the_reader_has_a_description() -> None:
         assert all(properties[key]["description"] for key in keys), name
 
 
-def test_every_scenario_of_the_repository_is_valid() -> None:
+# Validating takes a hundred times as long as reading.
+@pytest.mark.parametrize("step", [8, pytest.param(1, marks=pytest.mark.slow)])
+def test_every_scenario_of_the_repository_is_valid(step: int) -> None:
     files = scenario_files()
     assert len(files) > 30
     documents = {str(path): tomllib.loads(path.read_text(encoding="utf-8")) for path in files}
-    for name, document in (documents | corpus()).items():
-        assert list(VALIDATOR.iter_errors(document)) == [], name
+    part = dict(list(corpus().items())[::step])
+    for name, document in (documents | part).items():
+        assert VALIDATOR.is_valid(document), name
 
 
-def test_the_schema_refuses_nothing_that_the_reader_accepts() -> None:
+@pytest.mark.parametrize("step", [8, pytest.param(1, marks=pytest.mark.slow)])
+def test_the_schema_refuses_nothing_that_the_reader_accepts(step: int) -> None:
     accepted = refused = 0
     for n, (name, document) in enumerate(variants()):
         if is_read(document):
-            assert VALIDATOR.is_valid(document), f"the reader accepts and the schema refuses {name}"
             accepted += 1
-        elif n % 10 == 0:
-            # Validating takes a hundred times as long as reading.
+            if accepted % step == 0:
+                assert VALIDATOR.is_valid(document), (
+                    f"the reader accepts and the schema refuses {name}"
+                )
+        elif n % (10 * step) == 0:
             refused += not VALIDATOR.is_valid(document)
     assert accepted > 800
-    assert refused > 800
+    assert refused > 800 / step
 
 
 def test_older_names_are_valid_where_the_reader_accepts_them() -> None:
