@@ -272,7 +272,7 @@ pub fn write_tos(packet: &mut [u8], tos: u8) {
             let after = u16::from_be_bytes([*first, tos]);
             *old = tos;
             if let Some(field) = packet.get_mut(10..12) {
-                let sum = updated(u16::from_be_bytes([field[0], field[1]]), before, after);
+                let sum = updated_checksum(u16::from_be_bytes([field[0], field[1]]), before, after);
                 field.copy_from_slice(&sum.to_be_bytes());
             }
         }
@@ -285,7 +285,14 @@ pub fn write_tos(packet: &mut [u8], tos: u8) {
 }
 
 /// Updates a checksum after a change of a 16-bit word that it covers (RFC 1624 eq. 3).
-fn updated(sum: u16, before: u16, after: u16) -> u16 {
+///
+/// ```
+/// use sojourn_path::ip::updated_checksum;
+///
+/// // Of the words 0x4500 and 0x0014, whose sum is 0x4514.
+/// assert_eq!(updated_checksum(!0x4514, 0x0014, 0x0028), !0x4528);
+/// ```
+pub fn updated_checksum(sum: u16, before: u16, after: u16) -> u16 {
     let total = u32::from(!sum) + u32::from(!before) + u32::from(after);
     let folded = (total & 0xFFFF) + (total >> 16);
     let folded = (folded & 0xFFFF) + (folded >> 16);

@@ -19,7 +19,7 @@ use sojourn_records::CaptureOutput;
 use sojourn_scenario::plan::{Config, LinkConfig, Traffic};
 use sojourn_transport::Flags;
 
-use crate::packet::{Kind, Packet, header};
+use crate::packet::{Kind, Packet};
 use under_way::{Labels, UnderWay};
 
 /// Flows have 24 bits in addresses and ports.
@@ -269,7 +269,7 @@ impl Open {
             Kind::QuicData | Kind::QuicBack | Kind::Udp | Kind::Ping | Kind::Pong => return None,
         };
         let segment = pkt.segment();
-        let mut tcp = self.connection.as_mut()?.send(role, &header(segment));
+        let mut tcp = self.connection.as_mut()?.send(role, &segment.header());
         self.l4s |= segment.flags.has(Flags::ECT1);
         let l4s = self.l4s;
         tcp.accurate_ecn = segment

@@ -4,9 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::num::{NonZeroU16, NonZeroU32, NonZeroU64};
 
 use sojourn_capture::Endpoints;
-use sojourn_net::{
-    Bytes, Dscp, Ecn, FlowKey, Instant, IpVersion, Packet as View, TcpHeader, Transport,
-};
+use sojourn_net::{Bytes, Dscp, Ecn, FlowKey, Instant, IpVersion, Packet as View, Transport};
 use sojourn_path::links::Carried;
 use sojourn_scenario::plan::Client;
 use sojourn_transport::quic::Datagram;
@@ -337,34 +335,6 @@ impl Carried for Packet {
     }
 }
 
-/// What a box on the way reads of a segment.
-pub(crate) fn header(segment: &Segment) -> TcpHeader {
-    const BITS: [(Flags, u16); 7] = [
-        (Flags::SYN, TcpHeader::SYN),
-        (Flags::ACK, TcpHeader::ACK),
-        (Flags::FIN, TcpHeader::FIN),
-        (Flags::PSH, TcpHeader::PSH),
-        (Flags::ECE, TcpHeader::ECE),
-        (Flags::CWR, TcpHeader::CWR),
-        (Flags::AE, TcpHeader::AE),
-    ];
-    let bits = BITS.iter().filter(|(flag, _)| segment.flags.has(*flag));
-    let mut sacks = [(0, 0); 4];
-    for (sack, block) in sacks.iter_mut().zip(segment.sack_blocks()) {
-        *sack = (block.start, block.end);
-    }
-    TcpHeader {
-        seq: segment.seq,
-        ack: segment.ack,
-        payload: segment.len.into(),
-        window: segment.window,
-        flags: bits.map(|(_, bit)| bit).sum(),
-        timestamps: Some((segment.ts_val, segment.ts_ecr)),
-        sacks,
-        other_options: segment.flags.has(Flags::SYN) || segment.marked_bytes().is_some(),
-    }
-}
-
 impl View for Packet {
     #[inline]
     fn size(&self) -> Bytes {
@@ -402,7 +372,7 @@ impl View for Packet {
     fn transport(&self) -> Transport {
         match self.kind() {
             Kind::Data | Kind::Ack | Kind::Request | Kind::RequestAck => {
-                Transport::Tcp(header(self.segment()))
+                Transport::Tcp(self.segment().header())
             }
             Kind::QuicData | Kind::QuicBack if self.datagram().is_long() => Transport::QuicLong,
             Kind::Udp | Kind::QuicData | Kind::QuicBack => Transport::Udp,

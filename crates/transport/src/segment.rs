@@ -2,7 +2,7 @@
 
 use std::ops::{BitOr, BitOrAssign};
 
-use sojourn_net::{Ecn, IpVersion};
+use sojourn_net::{Ecn, IpVersion, TcpHeader};
 
 /// Payload of a full-sized segment over IPv4. The default and the maximum.
 pub const MSS: u16 = full_payload(IpVersion::V4);
@@ -109,6 +109,35 @@ impl Segment {
     pub fn set_marked_bytes(&mut self, bytes: u32) {
         self.flags |= Flags::ACE_OPTION;
         self.seq = bytes % (1 << 24);
+    }
+
+    /// What a box on the way reads of a segment.
+    #[inline]
+    pub fn header(&self) -> TcpHeader {
+        const BITS: [(Flags, u16); 7] = [
+            (Flags::SYN, TcpHeader::SYN),
+            (Flags::ACK, TcpHeader::ACK),
+            (Flags::FIN, TcpHeader::FIN),
+            (Flags::PSH, TcpHeader::PSH),
+            (Flags::ECE, TcpHeader::ECE),
+            (Flags::CWR, TcpHeader::CWR),
+            (Flags::AE, TcpHeader::AE),
+        ];
+        let bits = BITS.iter().filter(|(flag, _)| self.flags.has(*flag));
+        let mut sacks = [(0, 0); 4];
+        for (sack, block) in sacks.iter_mut().zip(self.sack_blocks()) {
+            *sack = (block.start, block.end);
+        }
+        TcpHeader {
+            seq: self.seq,
+            ack: self.ack,
+            payload: self.len.into(),
+            window: self.window,
+            flags: bits.map(|(_, bit)| bit).sum(),
+            timestamps: Some((self.ts_val, self.ts_ecr)),
+            sacks,
+            other_options: self.flags.has(Flags::SYN) || self.marked_bytes().is_some(),
+        }
     }
 
     /// Bytes on an Ethernet (header 14 B, no FCS) over IPv4 with timestamps: 66 for a pure ACK, 74 for a
