@@ -27,7 +27,7 @@ OLDEST_RUST := 1.88
 DIR ?= results/residential/scenarios/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help compile compile-release compile-test wheel wheels audit generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-rust test-live docs-aside test-quick test-full kills sweep-kills live-kills golden golden-quick golden-platforms golden-update publish-check semver-check stacks studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-plugins bench-gym bench-store bench-lab bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update ns3 ns3-update rfc7928 rfc7928-update rfc9743-update vectors vectors-ns3 soak fuzz sanitize mutants report wasm docs figures user-strings clean
+.PHONY: help compile compile-release compile-test wheel wheels audit generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-rust test-live docs-aside test-quick test-full kills sweep-kills live-kills golden golden-quick golden-platforms golden-update publish-check semver-check stacks studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-plugins bench-gym bench-store bench-lab bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update ns3 ns3-update rfc7928 rfc7928-update rfc9743-update vectors vectors-ns3 soak fuzz sanitize mutants report wasm docs figures user-strings clean interop
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -138,7 +138,7 @@ deny: ## Check licences, sources and second versions of all crates (deny.toml); 
 	@cargo deny --version > /dev/null 2>&1 || { echo 'make deny: cargo install --locked cargo-deny'; exit 2; }
 	cargo deny --locked check licenses sources bans
 
-test-full: deny test golden golden-platforms stacks studies kills sweep-kills live-kills ## Run make deny, test, golden, golden-platforms, stacks, studies and all kills, and the tests that are too slow for make test.
+test-full: deny test golden golden-platforms stacks studies kills sweep-kills live-kills interop ## Run make deny, test, golden, golden-platforms, stacks, studies, interop and all kills, and the tests that are too slow for make test.
 	$(PYTHON) tools/check_skeletons.py
 	cargo test --quiet -p sojourn-path-c -- --ignored
 	$(BIN)/python tools/check_mutations.py
@@ -158,6 +158,11 @@ sweep-kills: setup ## Kill a sweep of 500 runs 200 times: the command, and worke
 live-kills: setup ## Start and stop 1,000 live runs and kill 200 of each kind at random times: nothing may remain.
 	SOJOURN_CYCLES=1000 SOJOURN_KILLS=200 $(BIN)/python -m pytest --quiet -rs --timeout 1800 tests/python/live/test_ends.py \
 		tests/python/live/test_internet.py tests/python/live/test_bridge.py
+
+interop: setup ## Run aioquic and ngtcp2 (apt-get: ngtcp2-client, ngtcp2-server) against each other over the scenarios of the QUIC interop runner, as root: 10 minutes.
+	@mkdir -p target && rm -f target/interop.md
+	SOJOURN_INTEROP=target/interop.md $(BIN)/python -m pytest --quiet -rs --timeout 600 tests/python/live/test_interop.py
+	@cat target/interop.md
 
 stacks: ## Run quinn-proto, smoltcp and s2n-quic, unmodified, over queues in virtual time: 10 s, and 5 minutes of CPU time to compile.
 	cd tests/stacks && CARGO_TARGET_DIR=../../target/stacks cargo test --locked --quiet --workspace -- --nocapture --test-threads 1

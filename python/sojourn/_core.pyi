@@ -971,6 +971,35 @@ def live_buffer_bytes() -> int:
     Raises :class:`UnavailableError` where live runs are not available.
     """
 
+@final
+class Interop:
+    """A scenario of the QUIC network simulator between two interfaces of the machine.
+
+    `words` are its words, as a shell splits them; `interfaces` are those of the client and of the
+    server. While a run forwards packets, connections to the TCP port `ready` succeed. The directory
+    `logs`, if not None, gets the captures ``trace_node_left.pcap`` and ``trace_node_right.pcap``.
+    """
+
+    def __new__(
+        cls,
+        words: Sequence[str],
+        interfaces: tuple[str, str],
+        *,
+        ready: int | None = None,
+        logs: Path | str | None = None,
+    ) -> Self: ...
+    @property
+    def bits_per_s(self) -> int:
+        """The rate of the link in bit/s."""
+
+    @property
+    def delay_ns(self) -> int:
+        """The one-way delay of the link in ns."""
+
+    @property
+    def qdiscs(self) -> tuple[str, str]:
+        """The queues for packets to the client and to the server."""
+
 def run_program(
     scenario: Scenario,
     *,
@@ -981,12 +1010,14 @@ def run_program(
     internet: bool = False,
     bridge: tuple[str, str] | None = None,
     force: bool = False,
+    interop: Interop | None = None,
 ) -> tuple[Outcome, int | None, bool]:
     """Run the program of a scenario, which has the terminal of this process, until it ends.
 
     With `internet`, the program reaches the network of the machine. `bridge` names two interfaces
     of the machine, whose packets cross the links in place of those of a program; with `force`, also
-    interfaces with the default route of the machine.
+    interfaces with the default route of the machine. `interop` has two networks of the machine,
+    and what happens to packets between them.
     `watch` is called once per second, on the main thread, with the links in the last second, as
     JSON; with `flows` also the transport flows of each link.
     `capture` receives the packets. Return the outcome, whose scenario has the duration that the run

@@ -108,7 +108,7 @@ impl Backend for Live {
                 missing(format!("links[{n}].qdisc"), what.into());
             }
         }
-        let is_bridge = matches!(self.options.reach, Reach::Bridge(_));
+        let is_bridge = matches!(self.options.reach, Reach::Bridge(_) | Reach::Router(_));
         for (n, flow) in plan.config.flows.iter().enumerate() {
             let lacks = of_place(flow, is_bridge).or_else(|| unsupported(flow, &controls));
             if let Some((key, what)) = lacks {
@@ -177,7 +177,7 @@ fn unsupported(flow: &FlowConfig, controls: &BTreeSet<String>) -> Option<Missing
 fn of_place(flow: &FlowConfig, is_bridge: bool) -> Option<Missing> {
     let what = match (&flow.traffic, is_bridge) {
         (Traffic::Bridged, false) => {
-            "packets of other machines (only `sojourn bridge` passes them)"
+            "packets of other machines (only `sojourn bridge` and `sojourn interop` pass them)"
         }
         (Traffic::Bridged, true) | (_, false) => return None,
         (_, true) => "traffic of its own beside the packets that a bridge passes",

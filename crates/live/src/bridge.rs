@@ -38,7 +38,7 @@ const MARK: u32 = 0x534A_6272;
 const PRIVILEGES: &str = "a bridge needs root, or CAP_NET_ADMIN and CAP_NET_RAW";
 const NEEDS: &str = "a bridge needs Linux 5.16 or later with nf_tables for devices (CONFIG_NF_TABLES_NETDEV, CONFIG_NETFILTER_EGRESS)";
 const IN_USE: &str = "end the other bridge first";
-const ETHERNET: &str = "a bridge needs two Ethernet interfaces; `ip link` lists them";
+const ETHERNET: &str = "expected an Ethernet interface; `ip link` lists them";
 
 impl Bridge {
     /// Opens both interfaces, which belong to the namespace of the calling thread.
@@ -46,7 +46,7 @@ impl Bridge {
     /// # Errors
     /// [`LiveError::Environment`] if an interface cannot be bridged, or something is missing or not permitted.
     pub(crate) fn open(interfaces: &Interfaces) -> Result<Self, LiveError> {
-        may_bridge()?;
+        may_use_frames(PRIVILEGES)?;
         let [near, far] = interfaces
             .names
             .each_ref()
@@ -85,14 +85,15 @@ impl Bridge {
     }
 }
 
-fn refused(problem: &str, remedy: &'static str) -> LiveError {
+pub(crate) fn refused(problem: &str, remedy: &'static str) -> LiveError {
     LiveError::Environment {
         problem: problem.to_owned(),
         remedy,
     }
 }
 
-fn may_bridge() -> Result<(), LiveError> {
+/// Checks that the process may read and write frames; `remedy` is what it needs for that.
+pub(crate) fn may_use_frames(remedy: &'static str) -> Result<(), LiveError> {
     use rustix::thread::{CapabilitySet, capabilities};
     let needed = CapabilitySet::NET_RAW | CapabilitySet::NET_ADMIN;
     if capabilities(None).is_ok_and(|sets| sets.effective.contains(needed)) {
@@ -100,12 +101,12 @@ fn may_bridge() -> Result<(), LiveError> {
     }
     Err(refused(
         "no permission to read and write the frames of interfaces",
-        PRIVILEGES,
+        remedy,
     ))
 }
 
-/// An interface that can be bridged.
-fn checked(name: &str, force: bool) -> Result<Link, LiveError> {
+/// An Ethernet interface that is up.
+pub(crate) fn existing(name: &str) -> Result<Link, LiveError> {
     let link = Netlink::open().and_then(|mut netlink| netlink.link(name));
     let link = match link {
         Err(error)
@@ -121,6 +122,16 @@ fn checked(name: &str, force: bool) -> Result<Link, LiveError> {
     if !link.is_ethernet {
         return refuse("is not an Ethernet interface", ETHERNET);
     }
+    if !link.is_up {
+        return refuse("is down", "set it up with `ip link set dev NAME up`");
+    }
+    Ok(link)
+}
+
+/// An interface that can be bridged.
+fn checked(name: &str, force: bool) -> Result<Link, LiveError> {
+    let link = existing(name)?;
+    let refuse = |what: &str, remedy| Err(refused(&format!("{name} {what}"), remedy));
     if is_wireless(name) {
         let remedy = "a station sends frames of its own address only; use a wired interface";
         return refuse("is wireless", remedy);
@@ -130,9 +141,6 @@ fn checked(name: &str, force: bool) -> Result<Link, LiveError> {
             "belongs to a bridge, bond or VRF",
             "take it out with `ip link set dev NAME nomaster`",
         );
-    }
-    if !link.is_up {
-        return refuse("is down", "set it up with `ip link set dev NAME up`");
     }
     if !force && carries_default_route(name) {
         let remedy = "the bridge would cut it off: name another interface, or force it";

@@ -3,7 +3,6 @@
 mod frames;
 
 use std::io;
-use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{PollFd, PollFlags};
@@ -14,6 +13,7 @@ use sojourn_path::links::Events;
 use sojourn_records::{Histogram, LinkRecord, SignalRecord};
 
 use crate::clock::{Clock, Wait, Waiting, poll_for};
+use crate::cross::CrossTraffic;
 use crate::ethernet::{self, Read};
 use crate::flows::{Flows, Side};
 use crate::frame::{Frame, Pool};
@@ -63,6 +63,9 @@ pub(crate) struct Moved {
     pub(crate) flows: Vec<FlowProbe>,
     pub(crate) events: Vec<SignalRecord>,
     pub(crate) counted: Counted,
+    /// What was done to packets at the end of their path, and the cross traffic, in words.
+    pub(crate) impairment: Option<String>,
+    pub(crate) cross: Option<String>,
 }
 
 /// The datapath of a run.
@@ -80,6 +83,8 @@ pub(crate) struct Datapath<'a, 'c> {
     framing: Option<Box<Framing>>,
     /// Packets to be written to each port.
     outgoing: [Vec<Frame>; 2],
+    /// Packets of simulated hosts.
+    pub(crate) cross: Option<Box<CrossTraffic>>,
 }
 
 /// Free buffers that packets are read into.
@@ -124,10 +129,8 @@ impl<'a, 'c> Datapath<'a, 'c> {
         flows: Flows,
     ) -> Self {
         let incoming = Incoming::new(network.pool.size());
-        let framing = match ports[0] {
-            Port::Frames { mtu, .. } => Some(Box::new(Framing::new(*mtu))),
-            Port::Tun(_) | Port::Packet { .. } => None,
-        };
+        let mtu = ports.iter().filter_map(|port| port.mtu()).max();
+        let framing = mtu.map(|mtu| Box::new(Framing::new(mtu)));
         Self {
             clock,
             network,
@@ -139,6 +142,7 @@ impl<'a, 'c> Datapath<'a, 'c> {
             incoming,
             framing,
             outgoing: [const { Vec::new() }; 2],
+            cross: None,
         }
     }
 
@@ -158,6 +162,7 @@ impl<'a, 'c> Datapath<'a, 'c> {
             let now = self.clock.now();
             self.network.on_timer(now, &mut self.counted.lateness);
             self.write();
+            self.send_cross_traffic(now);
             if now >= end || stop.load(Ordering::Relaxed) {
                 break now.min(end);
             }
@@ -167,7 +172,8 @@ impl<'a, 'c> Datapath<'a, 'c> {
             }
             self.write();
             if read == 0 {
-                let due = self.network.next_timer().min(end);
+                let cross = self.cross.as_ref().map_or(end, |cross| cross.next());
+                let due = self.network.next_timer().min(cross).min(end);
                 match self.waiting.until(due, self.clock.now()) {
                     Wait::Spin => {}
                     Wait::Sleep(time) => self.sleep(time)?,
@@ -178,6 +184,7 @@ impl<'a, 'c> Datapath<'a, 'c> {
         };
         self.counted.cpu = Duration::from_nanos(thread_time().saturating_sub(before));
         self.counted.elapsed = stopped.since(Instant::ZERO);
+        let ends = self.network.ends.take();
         let (links, mut observed) = self.network.finish(stopped);
         if let Some(capture) = observed.capture.take() {
             capture.finish();
@@ -188,14 +195,16 @@ impl<'a, 'c> Datapath<'a, 'c> {
             flows: observed.flows,
             events: observed.events.map_or_else(Vec::new, Events::finish),
             counted: self.counted,
+            impairment: ends.and_then(|ends| ends.impaired.described()),
+            cross: self.cross.map(|cross| cross.described(stopped)),
         })
     }
 
     /// Reads packets that have arrived on one side, at most [`BATCH`] before the other side is read.
     fn read(&mut self, side: Side) -> io::Result<usize> {
         let port = self.ports[side as usize];
-        if let Port::Frames { receiver, .. } = port {
-            return self.read_frames(side, receiver.as_fd());
+        if port.mtu().is_some() {
+            return self.read_frames(side, port.fd());
         }
         let mut all = 0;
         while all < BATCH {
@@ -241,8 +250,19 @@ impl<'a, 'c> Datapath<'a, 'c> {
         Ok(read)
     }
 
-    /// Passes a packet to the network.
+    /// Passes a packet to the network, unless a router does not forward it.
     fn accept(&mut self, side: Side, slot: u32, length: usize) {
+        if let Port::Routed(routed) = self.ports[side as usize] {
+            let frame = &mut self.network.pool.bytes_mut(slot)[..length];
+            if !routed.gate.forward(frame) {
+                return self.network.pool.release(slot);
+            }
+        }
+        self.enter(side, slot, length);
+    }
+
+    /// A packet enters the network.
+    fn enter(&mut self, side: Side, slot: u32, length: usize) {
         let now = self.clock.now();
         // Events that are due before the packet are processed before it.
         self.network.on_timer(now, &mut self.counted.lateness);
@@ -276,9 +296,40 @@ impl<'a, 'c> Datapath<'a, 'c> {
         self.network.on_packet(now, frame, flow, forward);
     }
 
+    /// Simulated hosts send what is due.
+    fn send_cross_traffic(&mut self, now: Instant) {
+        let Some(mut cross) = self.cross.take() else {
+            return;
+        };
+        if cross.next() <= now {
+            cross.turn(now);
+            // The number that the packet gets when it enters.
+            while let Some((side, frame)) = cross.take(self.numbered + 1) {
+                let Some(slot) = self.network.pool.take() else {
+                    self.counted.lost += 1;
+                    continue;
+                };
+                self.network.pool.bytes_mut(slot)[..frame.len()].copy_from_slice(frame);
+                let length = frame.len();
+                self.enter(side, slot, length);
+            }
+            self.cross = Some(cross);
+            return self.write();
+        }
+        self.cross = Some(cross);
+    }
+
     /// Writes packets that have reached the end of their path.
     fn write(&mut self) {
-        while let Some((_, frame)) = self.network.next_delivered() {
+        while let Some((at, frame)) = self.network.next_delivered() {
+            if let Some(cross) = &mut self.cross
+                && CrossTraffic::owns(&frame)
+            {
+                let to = self.flows.destination(&frame);
+                cross.deliver(at, to, &frame);
+                self.network.pool.release(frame.slot);
+                continue;
+            }
             let side = self.flows.destination(&frame);
             let most = self.ports[side as usize].batch();
             // Copies of a packet have one buffer, but not always the same ECN: they are written one by one.

@@ -19,8 +19,8 @@ const MOST_TAGS: usize = 3;
 /// The hardware addresses in front of the tags.
 const ADDRESSES: usize = 12;
 
-const IPV4: u16 = 0x0800;
-const IPV6: u16 = 0x86DD;
+pub(crate) const IPV4: u16 = 0x0800;
+pub(crate) const IPV6: u16 = 0x86DD;
 const VLANS: [u16; 3] = [0x8100, 0x88A8, 0x9100];
 
 /// A VLAN tag that a device has taken off a frame.

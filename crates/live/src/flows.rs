@@ -2,7 +2,7 @@
 
 use sojourn_net::FlowKey;
 use sojourn_scenario::Plan;
-use sojourn_scenario::plan::{FlowConfig, Traffic};
+use sojourn_scenario::plan::{Config, FlowConfig, Hop, Traffic};
 
 use crate::frame::Frame;
 
@@ -55,10 +55,36 @@ impl Flows {
     #[inline]
     pub(crate) fn destination(&self, frame: &Frame) -> Side {
         let source = self.sources[frame.flow as usize];
-        match (source, frame.forward) {
-            (Side::Client, true) | (Side::Server, false) => Side::Server,
-            (Side::Client, false) | (Side::Server, true) => Side::Client,
+        if frame.forward {
+            source.other()
+        } else {
+            source
         }
+    }
+}
+
+impl Flows {
+    /// By flow of a bridge: where its packets arrive, and over which link.
+    pub(crate) fn ends(&self, config: &Config) -> Vec<(Side, u32)> {
+        let last = |flow: &FlowConfig| {
+            flow.forward.iter().rev().find_map(|hop| match hop {
+                Hop::Link(number) => u32::try_from(*number).ok(),
+                Hop::Delay(_) => None,
+            })
+        };
+        let flows = self.sources.iter().zip(&config.flows);
+        flows
+            .map(|(source, flow)| (source.other(), last(flow).unwrap_or(0)))
+            .collect()
+    }
+
+    /// By link: the side that sends over it.
+    pub(crate) fn senders(&self, config: &Config) -> Vec<Side> {
+        let mut senders = vec![Side::Client; config.links.len()];
+        for (to, link) in self.ends(config) {
+            senders[link as usize] = to.other();
+        }
+        senders
     }
 }
 
@@ -74,6 +100,16 @@ pub(crate) enum Side {
     Client,
     /// From the server.
     Server,
+}
+
+impl Side {
+    /// The opposite side.
+    pub(crate) const fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
 }
 
 /// The side that sends data in this direction.

@@ -215,6 +215,11 @@ impl Pool {
 
     /// The bytes of a packet and of the header in front of it, with its DSCP and ECN.
     pub(crate) fn packet(&mut self, frame: &Frame) -> &[u8] {
+        self.packet_mut(frame)
+    }
+
+    /// The same bytes, to be changed.
+    pub(crate) fn packet_mut(&mut self, frame: &Frame) -> &mut [u8] {
         let packet = &mut self.bytes_mut(frame.slot)[..frame.length()];
         if frame.is_ip {
             write_tos(&mut packet[usize::from(frame.header)..], frame.parsed.tos);

@@ -10,6 +10,8 @@
 //!   `unsafe`; `space` counts the packets that the hosts discard.
 //! * `internet`, `forwarding`, `nftables`: the way from the server's namespace to the network of the machine.
 //! * `bridge`, `ethernet`: two interfaces of the machine in place of the namespaces.
+//! * `router`, `routed`: two networks of the machine in place of the namespaces.
+//! * `interop`, `impairment`, `cross`, `traces`: the scenarios of the QUIC network simulator between two networks.
 //! * `connections`, `sock_diag`: the TCP connections of programs, which the kernel lists.
 //! * `backend`: the backend `live`.
 
@@ -20,6 +22,7 @@ mod bridge;
 mod capture;
 mod clock;
 mod connections;
+mod cross;
 mod datapath;
 mod error;
 mod ethernet;
@@ -27,7 +30,9 @@ mod flows;
 mod forwarding;
 mod frame;
 mod hosts;
+mod impairment;
 mod internet;
+mod interop;
 mod kept;
 mod namespace;
 mod netlink;
@@ -35,6 +40,8 @@ mod network;
 mod nftables;
 mod observed;
 mod program;
+mod routed;
+mod router;
 mod run;
 mod sock_diag;
 mod space;
@@ -43,14 +50,19 @@ mod sys;
 #[cfg(any(test, fuzzing))]
 pub mod testing;
 mod timers;
+mod traces;
 mod validity;
 mod view;
 
 pub use backend::Live;
 pub use bridge::Interfaces;
+pub use cross::Cross;
 pub use error::LiveError;
+pub use impairment::{Blackhole, Chance, Impairment, Rebind};
+pub use interop::{Interop, InteropError};
 pub use namespace::enter_user_namespace;
-pub use run::{BUFFER_BYTES, Ended, Options, Reach, Watcher, run};
+pub use router::Networks;
+pub use run::{BUFFER_BYTES, Ended, Options, Reach, Routing, Watcher, run};
 pub use view::{FlowView, LinkView};
 
 /// The name of the backend.

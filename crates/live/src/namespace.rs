@@ -12,6 +12,7 @@ use rustix::thread::LinkNameSpaceType;
 
 use crate::error::LiveError;
 use crate::netlink::Netlink;
+use crate::routed::Routed;
 use crate::sys;
 
 const ALLOW_USERS: &str = "allow unprivileged user namespaces (sysctl user.max_user_namespaces > 0, \
@@ -145,6 +146,8 @@ pub(crate) enum Port {
         /// Largest packet of the interface.
         mtu: usize,
     },
+    /// The same, for packets that are routed to and from the hosts behind the interface.
+    Routed(Box<Routed>),
 }
 
 impl Port {
@@ -152,7 +155,7 @@ impl Port {
     pub(crate) const fn batch(&self) -> usize {
         match self {
             Self::Tun(_) => 1,
-            Self::Packet { .. } | Self::Frames { .. } => sys::BATCH,
+            Self::Packet { .. } | Self::Frames { .. } | Self::Routed(_) => sys::BATCH,
         }
     }
 
@@ -174,7 +177,7 @@ impl Port {
                     })
                     .map_err(io::Error::from)
             }
-            (Self::Tun(_) | Self::Frames { .. }, ..) => Ok(0),
+            (Self::Tun(_) | Self::Frames { .. } | Self::Routed(_), ..) => Ok(0),
             (Self::Packet { socket, .. }, ..) => {
                 sys::receive_packets(socket.as_fd(), buffers, lengths)
             }
@@ -202,6 +205,7 @@ impl Port {
                     hardware,
                 } => sys::send_packets(socket.as_fd(), Some((*device, *hardware)), rest),
                 Self::Frames { sender, .. } => sys::send_packets(sender.as_fd(), None, rest),
+                Self::Routed(routed) => routed.write(first).map(|()| 1),
             };
             match written {
                 Ok(written) if written > 0 => rest = rest.get(written..).unwrap_or_default(),
@@ -216,11 +220,21 @@ impl Port {
         refused
     }
 
+    /// Largest packet of its interface, if it reads and writes frames.
+    pub(crate) fn mtu(&self) -> Option<usize> {
+        match self {
+            Self::Tun(_) | Self::Packet { .. } => None,
+            Self::Frames { mtu, .. } => Some(*mtu),
+            Self::Routed(routed) => Some(routed.mtu),
+        }
+    }
+
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Tun(device) => device.as_fd(),
             Self::Packet { socket, .. } => socket.as_fd(),
             Self::Frames { receiver, .. } => receiver.as_fd(),
+            Self::Routed(routed) => routed.receiver.as_fd(),
         }
     }
 
@@ -230,6 +244,7 @@ impl Port {
             Self::Tun(_) => return None,
             Self::Packet { socket, .. } => socket,
             Self::Frames { receiver, .. } => receiver,
+            Self::Routed(routed) => &routed.receiver,
         };
         Some(sys::packets_dropped(socket.as_fd()))
     }

@@ -22,6 +22,7 @@ const NEW_LINK: u16 = 16;
 const DELETE_LINK: u16 = 17;
 const GET_LINK: u16 = 18;
 const NEW_ADDRESS: u16 = 20;
+const GET_ADDRESS: u16 = 22;
 const NEW_ROUTE: u16 = 24;
 
 const HEADER: usize = 16;
@@ -84,12 +85,62 @@ pub(crate) struct Link {
     pub(crate) is_up: bool,
     /// Whether it belongs to another device, such as a bridge.
     pub(crate) has_master: bool,
+    /// Its hardware address; zeros if it has none.
+    pub(crate) hardware: [u8; 6],
+}
+
+/// An address of a device, and its network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Subnet {
+    /// Index of the device.
+    pub(crate) device: u32,
+    pub(crate) address: IpAddr,
+    /// Bits that the addresses of its network have in common.
+    pub(crate) prefix: u8,
+}
+
+impl Subnet {
+    /// Whether an address belongs to the same network.
+    pub(crate) fn contains(&self, other: IpAddr) -> bool {
+        let differing = match (self.address, other) {
+            (IpAddr::V4(own), IpAddr::V4(other)) => {
+                u128::from(own.to_bits() ^ other.to_bits()) << 96
+            }
+            (IpAddr::V6(own), IpAddr::V6(other)) => own.to_bits() ^ other.to_bits(),
+            _ => return false,
+        };
+        differing.leading_zeros() >= self.prefix.into()
+    }
+
+    /// Reads the body of a message: `struct ifaddrmsg` and attributes.
+    fn of(body: &[u8]) -> Option<Self> {
+        const HEAD: usize = 8;
+        const ADDRESS: u16 = 1;
+        const LOCAL: u16 = 2;
+        let attribute = |kind| {
+            let (_, value) = attributes(body.get(HEAD..)?).find(|(found, _)| *found == kind)?;
+            Some(value)
+        };
+        // At a point-to-point device, the former is that of the peer.
+        let octets = attribute(LOCAL).or_else(|| attribute(ADDRESS))?;
+        let address = match octets.len() {
+            4 => Ipv4Addr::from(*octets.first_chunk()?).into(),
+            16 => Ipv6Addr::from(*octets.first_chunk()?).into(),
+            _ => return None,
+        };
+        Some(Self {
+            device: u32::from_ne_bytes(*body.get(4..)?.first_chunk()?),
+            address,
+            prefix: *body.get(1)?,
+        })
+    }
 }
 
 impl Link {
     /// Reads the body of a message: `struct ifinfomsg` and attributes.
     fn of(body: &[u8]) -> Option<io::Result<Self>> {
         const HEAD: usize = 16;
+        const HARDWARE: u16 = 1;
         const MTU: u16 = 4;
         const MASTER: u16 = 10;
         const ETHERNET: u16 = 1;
@@ -98,9 +149,14 @@ impl Link {
         let field = |at: usize| Some(u32::from_ne_bytes(*body.get(at..)?.first_chunk()?));
         let kind = u16::from_ne_bytes(*body.get(2..)?.first_chunk()?);
         let flags = field(8)?;
-        let number = |kind| {
+        let attribute = |kind| {
             let (_, value) = attributes(body.get(HEAD..)?).find(|(found, _)| *found == kind)?;
-            value.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes))
+            Some(value)
+        };
+        let number = |kind| {
+            attribute(kind)?
+                .first_chunk()
+                .map(|bytes| u32::from_ne_bytes(*bytes))
         };
         Some(Ok(Self {
             index: field(4)?,
@@ -108,6 +164,10 @@ impl Link {
             is_ethernet: kind == ETHERNET && flags & LOOPBACK == 0,
             is_up: flags & UP != 0,
             has_master: number(MASTER).is_some(),
+            hardware: attribute(HARDWARE)
+                .and_then(<[u8]>::first_chunk)
+                .copied()
+                .unwrap_or_default(),
         }))
     }
 }
@@ -254,6 +314,25 @@ impl Netlink {
             _ => None,
         }
         .unwrap_or_else(|| Err(io::Error::other(UNEXPECTED)))
+    }
+
+    /// Reads the addresses of all devices.
+    pub(crate) fn addresses(&mut self) -> io::Result<Vec<Subnet>> {
+        self.sent += 1;
+        let message = Message::dump(GET_ADDRESS, &[0; 8]);
+        rustix::net::send(&self.socket, &message.finish(self.sent), SendFlags::empty())?;
+        let (mut reply, mut found) = (vec![0; 32 << 10], Vec::new());
+        // Ends: a dump ends with a message of its own.
+        loop {
+            let (read, _) = rustix::net::recv(&self.socket, &mut *reply, RecvFlags::empty())?;
+            for (kind, body) in messages(&reply[..read]) {
+                match kind {
+                    NEW_ADDRESS => found.extend(Subnet::of(body)),
+                    DONE => return Ok(found),
+                    _ => return Err(io::Error::other(UNEXPECTED)),
+                }
+            }
+        }
     }
 
     /// Sends a request and waits for its acknowledgement.

@@ -13,7 +13,9 @@ use sojourn_qdisc::{LinkFacts, Qdisc, QdiscSpec, QueueChange};
 use sojourn_records::{Histogram, LinkCounters, LinkRecord};
 use sojourn_scenario::plan::{Config, ConfigError, LinkConfig};
 
+use crate::flows::Side;
 use crate::frame::{Frame, Pool};
+use crate::impairment::Impaired;
 use crate::observed::{FlowProbe, Observed, Observers};
 use crate::timers::{Timer, Timers};
 use crate::view::VIEW_INTERVAL;
@@ -47,6 +49,16 @@ pub(crate) struct Network<'c> {
     before: Vec<LinkCounters>,
     /// Packets at the end of their path, oldest first, with their time of arrival.
     delivered: VecDeque<(Instant, Frame)>,
+    /// What happens to packets before they are delivered, of a run between networks.
+    pub(crate) ends: Option<Ends>,
+}
+
+/// What happens at the end of the path.
+#[derive(Debug)]
+pub(crate) struct Ends {
+    pub(crate) impaired: Impaired,
+    /// By flow: where its packets arrive, and over which link.
+    pub(crate) of_flows: Vec<(Side, u32)>,
 }
 
 impl<'c> Network<'c> {
@@ -92,10 +104,12 @@ impl<'c> Network<'c> {
                 events: (config.keep_events).then(|| Events::new(config.sample_state)),
                 capture: observers.capture,
                 views: observers.views,
+                traces: observers.traces,
             },
             changed: vec![0; links.len()],
             before: vec![LinkCounters::default(); links.len()],
             delivered: VecDeque::new(),
+            ends: None,
             links,
             wires,
             lines: uneven,
@@ -200,11 +214,25 @@ impl<'c> Network<'c> {
                 }
             }
             Step::Line(id) => self.put_on_line(id, frame),
-            Step::End => {
-                self.observed.flows[frame.flow as usize].on_delivered(self.now, frame);
-                self.delivered.push_back((self.now, *frame));
+            Step::End => self.deliver(frame),
+        }
+    }
+
+    /// A packet has reached the end of its path.
+    fn deliver(&mut self, frame: &Frame) {
+        if let Some(ends) = &mut self.ends {
+            let (to, link) = ends.of_flows[frame.flow as usize];
+            let packet = &mut self.pool.packet_mut(frame)[usize::from(frame.header)..];
+            if frame.is_ip && !ends.impaired.pass(self.now, to, packet) {
+                let mut watch = self.observed.watch(link, &mut self.pool);
+                return watch.on_lost(self.now, frame);
+            }
+            if let Some(traces) = &mut self.observed.traces {
+                traces.on_received(self.now, to, packet);
             }
         }
+        self.observed.flows[frame.flow as usize].on_delivered(self.now, frame);
+        self.delivered.push_back((self.now, *frame));
     }
 
     fn offer(&mut self, id: u32, frame: &Frame) {
@@ -388,6 +416,9 @@ impl<'c> Network<'c> {
         }
         if at == Instant::ZERO + self.config.measure_from {
             self.begin_measuring();
+        }
+        if let Some(traces) = &mut self.observed.traces {
+            traces.flush();
         }
         let next = at + self.config.sample;
         let last = Instant::ZERO + self.config.duration;

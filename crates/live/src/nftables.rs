@@ -36,6 +36,8 @@ pub(crate) struct Table {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Family {
+    /// Packets of IPv4 and of IPv6.
+    Inet = 1,
     /// Packets of IPv4.
     Ipv4 = 2,
     /// Frames of devices.

@@ -7,6 +7,7 @@ use sojourn_records::{FlowCounters, FlowSample, Histogram, Signal};
 
 use crate::capture::Capture;
 use crate::frame::{Frame, Pool};
+use crate::traces::Traces;
 use crate::view::{Interval, Views};
 
 /// Observers of a run besides its records.
@@ -16,6 +17,8 @@ pub(crate) struct Observers<'c> {
     pub(crate) capture: Option<Capture<'c>>,
     /// One per link, if the run is watched.
     pub(crate) views: Option<Views>,
+    /// The captures of both sides, if requested.
+    pub(crate) traces: Option<Traces>,
 }
 
 /// All observations of a run.
@@ -31,6 +34,8 @@ pub(crate) struct Observed<'c> {
     pub(crate) capture: Option<Capture<'c>>,
     /// One per link, if the run is watched.
     pub(crate) views: Option<Views>,
+    /// The captures of both sides, if requested.
+    pub(crate) traces: Option<Traces>,
 }
 
 impl<'c> Observed<'c> {
@@ -42,6 +47,7 @@ impl<'c> Observed<'c> {
             events: &mut self.events,
             capture: self.capture.as_mut(),
             view: self.views.as_mut().map(|views| views.of(link)),
+            traces: self.traces.as_mut(),
             pool,
             link,
             class: None,
@@ -140,6 +146,7 @@ pub(crate) struct Watch<'a, 'c> {
     events: &'a mut Option<Events>,
     capture: Option<&'a mut Capture<'c>>,
     view: Option<&'a mut Interval>,
+    traces: Option<&'a mut Traces>,
     pool: &'a mut Pool,
     link: u32,
     class: Option<ClassId>,
@@ -221,6 +228,10 @@ impl Watcher<Frame> for Watch<'_, '_> {
         self.flows[frame.flow as usize].leave(now);
         if let Some(capture) = &mut self.capture {
             capture.on_taken(now, self.link, frame, self.pool.packet(frame));
+        }
+        if let Some(traces) = &mut self.traces {
+            let packet = &self.pool.packet(frame)[usize::from(frame.header)..];
+            traces.on_taken(now, self.link, packet);
         }
         self.probe.on_taken(self.class.as_ref(), taken);
         if let Some(view) = &mut self.view {

@@ -1,6 +1,7 @@
 //! A run: namespaces or interfaces, the thread of the datapath, built-in applications and programs, and the records of
 //! all of them.
 
+use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::{io, thread};
 
 use sojourn_backend::{BackendError, Cancellation, Completion, locked};
 use sojourn_capture::LinkType;
-use sojourn_net::{Duration, Instant};
+use sojourn_net::{Duration, Instant, Rng};
 use sojourn_records::{CaptureOutput, FlowCounters, FlowRecord, RecordSink};
 use sojourn_scenario::Plan;
 use sojourn_scenario::plan::{Config, FlowConfig, Program as ProgramConfig, Traffic};
@@ -19,15 +20,19 @@ use crate::bridge::{Bridge, Interfaces};
 use crate::capture::Capture;
 use crate::clock::Clock;
 use crate::connections::{Connections, Watched};
+use crate::cross::{Cross, CrossTraffic};
 use crate::datapath::{Datapath, Moved};
 use crate::error::LiveError;
 use crate::flows::Flows;
 use crate::hosts::{Finished, Hosts};
+use crate::impairment::{Impaired, Impairment};
 use crate::namespace::{Port, is_own_user_namespace};
-use crate::network::Network;
+use crate::network::{Ends, Network};
 use crate::observed::{FlowProbe, Observers};
 use crate::program::Program;
+use crate::router::{Networks, Router};
 use crate::space::{HostSettings, Lost, MTU, Space};
+use crate::traces::Traces;
 use crate::view::{LinkView, Shared, Views};
 use crate::{NAME, forwarding, kernel_release, validity};
 
@@ -65,7 +70,7 @@ pub struct Options {
 }
 
 /// What the packets of a run reach.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub enum Reach {
     /// The two hosts that the run creates.
     #[default]
@@ -74,12 +79,28 @@ pub enum Reach {
     Internet,
     /// The hosts behind two interfaces of the machine.
     Bridge(Interfaces),
+    /// The hosts in two networks of the machine, which send to each other over it.
+    Router(Box<Routing>),
+}
+
+/// Two networks, and what happens to packets between them besides the links.
+#[derive(Clone, Debug)]
+pub struct Routing {
+    /// The interfaces.
+    pub networks: Networks,
+    /// What happens at the end of the links.
+    pub impairment: Impairment,
+    /// Traffic of simulated hosts.
+    pub cross: Option<Cross>,
+    /// Files for the captures of the client's side and of the server's side.
+    pub traces: Option<Arc<[File; 2]>>,
 }
 
 /// What a run connects.
 enum Place {
     Hosts(Box<Space>),
     Interfaces(Box<Bridge>),
+    Networks(Box<Router>),
 }
 
 impl Place {
@@ -92,10 +113,13 @@ impl Place {
         if let Reach::Bridge(interfaces) = &options.reach {
             return Ok(Self::Interfaces(Box::new(Bridge::open(interfaces)?)));
         }
+        if let Reach::Router(routing) = &options.reach {
+            return Ok(Self::Networks(Box::new(Router::open(&routing.networks)?)));
+        }
         let space = Space::create(HostSettings {
             ecn: options.ecn || config.flows.iter().any(offers_ecn),
             in_foreground: options.in_foreground,
-            internet: options.reach == Reach::Internet,
+            internet: matches!(options.reach, Reach::Internet),
         })?;
         Ok(Self::Hosts(Box::new(space)))
     }
@@ -104,7 +128,7 @@ impl Place {
     const fn space(&self) -> Option<&Space> {
         match self {
             Self::Hosts(space) => Some(space),
-            Self::Interfaces(_) => None,
+            Self::Interfaces(_) | Self::Networks(_) => None,
         }
     }
 
@@ -112,16 +136,19 @@ impl Place {
     const fn ports(&self) -> [&Port; 2] {
         match self {
             Self::Hosts(space) => [&space.client.port, &space.server.port],
-            Self::Interfaces(bridge) => [&bridge.ports[0], &bridge.ports[1]],
+            Self::Interfaces(bridge) => bridge.ports.each_ref(),
+            Self::Networks(router) => router.ports.each_ref(),
         }
     }
 
     /// Bytes of a buffer for its packets.
     fn buffer(&self) -> usize {
-        match self {
-            Self::Hosts(_) => BUFFER,
-            Self::Interfaces(bridge) => BUFFER.max((bridge.mtu + ROOM).next_multiple_of(256)),
-        }
+        let mtu = match self {
+            Self::Hosts(_) => return BUFFER,
+            Self::Interfaces(bridge) => bridge.mtu,
+            Self::Networks(router) => router.mtu,
+        };
+        BUFFER.max((mtu + ROOM).next_multiple_of(256))
     }
 
     /// Packets lost outside the links, except by the datapath; `None`: unknown.
@@ -129,6 +156,7 @@ impl Place {
         match self {
             Self::Hosts(space) => space.lost(),
             Self::Interfaces(bridge) => bridge.lost().ok().map(Lost::at_devices),
+            Self::Networks(router) => router.lost().ok().map(Lost::at_devices),
         }
     }
 
@@ -136,6 +164,7 @@ impl Place {
         match self {
             Self::Hosts(space) => space.devices.to_owned(),
             Self::Interfaces(bridge) => bridge.described(),
+            Self::Networks(router) => router.described(),
         }
     }
 }
@@ -225,6 +254,11 @@ pub fn run(
         facts.extend(validity::of_connections(&seen, space.controls()));
     }
     facts.extend(server.map(validity::of_server));
+    let described = [
+        ("impairment", &moved.impairment),
+        ("cross_traffic", &moved.cross),
+    ];
+    facts.extend(described.into_iter().filter_map(validity::of_path));
     if options.in_foreground {
         facts.push(validity::of_end(completion, status));
     }
@@ -295,7 +329,11 @@ impl Run<'_> {
             Some(space) => Capture::new(links, &space.hosts(), LinkType::Raw, &kernel, output),
             None => Capture::new(links, &[], LinkType::Ethernet, &kernel, output),
         });
-        Observers { capture, views }
+        Observers {
+            capture,
+            views,
+            traces: None,
+        }
     }
 
     /// Runs the datapath and the list of connections on threads, the applications and programs on this one.
@@ -338,15 +376,38 @@ impl Run<'_> {
     /// Runs the datapath until the end or `stop`.
     fn move_packets(
         &self,
-        observers: Observers<'_>,
+        mut observers: Observers<'_>,
         stop: &AtomicBool,
     ) -> Result<Moved, BackendError> {
         // The network is created on the thread that runs it: a user-defined queue may be bound to one thread.
         let config = Arc::new(self.plan.config.clone());
         let size = self.place.buffer();
-        let network = Network::new(config, observers, size, BUFFER_BYTES / size)?;
-        let ports = self.place.ports();
-        Datapath::new(self.clock, network, ports, Flows::new(self.plan))
+        let flows = Flows::new(self.plan);
+        let routing = match (&self.options.reach, self.place) {
+            (Reach::Router(routing), Place::Networks(router)) => Some((routing, router)),
+            _ => None,
+        };
+        if let Some((routing, _)) = routing
+            && let Some(files) = &routing.traces
+        {
+            let begun = Traces::begin(files, flows.senders(&config));
+            let begun = begun.map_err(|e| failure(format!("a capture cannot be written: {e}")))?;
+            observers.traces = Some(begun);
+        }
+        let mut network = Network::new(Arc::clone(&config), observers, size, BUFFER_BYTES / size)?;
+        network.ends = routing.map(|(routing, router)| {
+            let rng = Rng::new(config.seed).fork("impairment");
+            let own = router.own.clone();
+            Ends {
+                impaired: Impaired::new(routing.impairment.clone(), own, rng),
+                of_flows: flows.ends(&config),
+            }
+        });
+        let mut datapath = Datapath::new(self.clock, network, self.place.ports(), flows);
+        datapath.cross = routing
+            .and_then(|(routing, _)| routing.cross)
+            .map(|cross| Box::new(CrossTraffic::new(cross)));
+        datapath
             .run(self.end, stop)
             .map_err(|e| failure(format!("the datapath cannot read: {e}")))
     }

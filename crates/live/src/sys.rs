@@ -20,7 +20,9 @@ use rustix::thread::UnshareFlags;
 
 pub(crate) use frames::{Arrival, Overflow, frame_sender, frame_socket, receive_frames};
 pub(crate) use guard::{Guardian, guard};
-pub(crate) use packets::{BATCH, packet_socket, packets_dropped, receive_packets, send_packets};
+pub(crate) use packets::{
+    BATCH, bind_to_device, packet_socket, packets_dropped, receive_packets, send_packets,
+};
 
 /// Longest name of a network device, with the final NUL.
 const NAME_SIZE: usize = 16;

@@ -105,6 +105,12 @@ pub(crate) fn of_merged(counted: &Counted) -> ValidityFact {
     )
 }
 
+/// What was done to packets at the end of their path, or beside them.
+pub(crate) fn of_path((name, described): (&'static str, &Option<String>)) -> Option<ValidityFact> {
+    let value = described.clone()?;
+    Some(fact(name, value, true))
+}
+
 /// Where packets leave the machine, and what limits the result.
 pub(crate) fn of_way_out(way_out: &WayOut) -> Vec<ValidityFact> {
     let mut facts = vec![fact("internet", way_out.described(), true)];

@@ -101,6 +101,7 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(live::enter_user_namespace, module)?)?;
     module.add_function(wrap_pyfunction!(live::live_buffer_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(live::run_program, module)?)?;
+    module.add_class::<live::PyInterop>()?;
     module.add_function(wrap_pyfunction!(metrics::averaged_pings, module)?)?;
     module.add_function(wrap_pyfunction!(metrics::jain, module)?)?;
     module.add_function(wrap_pyfunction!(metrics::table_metrics, module)?)?;

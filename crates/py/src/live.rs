@@ -1,5 +1,8 @@
 //! Live runs that last as long as their program.
 
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,7 +11,9 @@ use pyo3::prelude::*;
 use serde_json::{Value, json};
 use sojourn_backend::Cancellation;
 use sojourn_lab::Build;
-use sojourn_live::{BUFFER_BYTES, FlowView, Interfaces, LinkView, Live, Options, Reach};
+use sojourn_live::{
+    BUFFER_BYTES, FlowView, Interfaces, Interop, LinkView, Live, Networks, Options, Reach, Routing,
+};
 use sojourn_net::Duration;
 
 use crate::backends::PyCapture;
@@ -35,13 +40,15 @@ pub(crate) const fn live_buffer_bytes() -> usize {
 /// `watch`, if not None, is called once per second, on the main thread, with the links in the last second, as
 /// JSON; with `flows` also the transport flows of each link.
 /// `capture` receives the packets. With `internet`, the program reaches the network of the machine.
+/// `interop` has two networks of the machine, and what happens to packets between them.
 /// `bridge` names two interfaces of the machine, whose packets cross the links in place of those of a program; with
 /// `force`, also interfaces with the default route of the machine.
 /// Return the outcome, whose scenario has the duration that the run took, the exit code of the program (None if it was
 /// still running), and whether a signal ended the run.
 #[pyfunction]
 #[pyo3(signature = (
-    scenario, *, ecn=false, watch=None, flows=false, capture=None, internet=false, bridge=None, force=false
+    scenario, *, ecn=false, watch=None, flows=false, capture=None, internet=false, bridge=None, force=false,
+    interop=None
 ))]
 #[expect(
     clippy::too_many_arguments,
@@ -58,16 +65,18 @@ pub(crate) fn run_program(
     internet: bool,
     bridge: Option<[String; 2]>,
     force: bool,
+    interop: Option<&Bound<'_, PyInterop>>,
 ) -> Result<(PyOutcome, Option<i32>, bool), Failure> {
     let scenario = &scenario.get().0;
     let options = Options {
         in_foreground: true,
         ecn,
         shows_flows: flows,
-        reach: match bridge {
-            Some(names) => Reach::Bridge(Interfaces { names, force }),
-            None if internet => Reach::Internet,
-            None => Reach::Hosts,
+        reach: match (bridge, interop) {
+            (Some(names), _) => Reach::Bridge(Interfaces { names, force }),
+            (None, Some(interop)) => Reach::Router(Box::new(interop.get().routing()?)),
+            (None, None) if internet => Reach::Internet,
+            (None, None) => Reach::Hosts,
         },
     };
     let live = Live::new(Build::current().commit, options);
@@ -95,6 +104,79 @@ pub(crate) fn run_program(
         status,
         interrupted.load(Ordering::Relaxed),
     ))
+}
+
+/// A scenario of the QUIC network simulator between two interfaces of the machine.
+///
+/// `words` are its words, as a shell splits them; `interfaces` are those of the client and of the server. While a run
+/// forwards packets, connections to the TCP port `ready` succeed. The directory `logs`, if not None, gets the captures
+/// `trace_node_left.pcap` and `trace_node_right.pcap`.
+#[pyclass(name = "Interop", module = "sojourn._core", frozen)]
+pub(crate) struct PyInterop {
+    scenario: Interop,
+    networks: Networks,
+    logs: Option<PathBuf>,
+}
+
+#[pymethods]
+impl PyInterop {
+    #[new]
+    #[pyo3(signature = (words, interfaces, *, ready=None, logs=None))]
+    fn new(
+        words: Vec<String>,
+        interfaces: [String; 2],
+        ready: Option<u16>,
+        logs: Option<PathBuf>,
+    ) -> Result<Self, Failure> {
+        let scenario = Interop::of(&words).map_err(|e| Failure::Other(e.to_string()))?;
+        let networks = Networks {
+            names: interfaces,
+            ready,
+        };
+        Ok(Self {
+            scenario,
+            networks,
+            logs,
+        })
+    }
+
+    /// The rate of the link in bit/s.
+    #[getter]
+    const fn bits_per_s(&self) -> u64 {
+        self.scenario.bandwidth.bits_per_sec()
+    }
+
+    /// The one-way delay of the link in ns.
+    #[getter]
+    const fn delay_ns(&self) -> u64 {
+        self.scenario.delay.as_nanos()
+    }
+
+    /// The queues for packets to the client and to the server.
+    #[getter]
+    fn qdiscs(&self) -> (String, String) {
+        let [down, up] = self.scenario.qdiscs.clone();
+        (down, up)
+    }
+}
+
+impl PyInterop {
+    fn routing(&self) -> Result<Routing, Failure> {
+        let traces = self.logs.as_deref().map(traces).transpose();
+        let traces = traces.map_err(|e| Failure::Python(e.into()))?;
+        Ok(Routing {
+            networks: self.networks.clone(),
+            impairment: self.scenario.impairment.clone(),
+            cross: self.scenario.cross,
+            traces: traces.map(Arc::new),
+        })
+    }
+}
+
+/// Creates the captures of both sides in a directory.
+fn traces(logs: &Path) -> io::Result<[File; 2]> {
+    let create = |side: &str| File::create(logs.join(format!("trace_node_{side}.pcap")));
+    Ok([create("left")?, create("right")?])
 }
 
 /// Calls `watch`; an exception of it is printed, and the run goes on. Returns whether a signal arrived meanwhile.

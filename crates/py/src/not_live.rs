@@ -1,5 +1,7 @@
 //! Live runs, which need Linux.
 
+use std::path::PathBuf;
+
 use pyo3::prelude::*;
 
 use crate::backends::PyCapture;
@@ -22,7 +24,8 @@ pub(crate) fn live_buffer_bytes() -> Result<usize, Failure> {
 /// Raise `UnavailableError`.
 #[pyfunction]
 #[pyo3(signature = (
-    _scenario, *, ecn=false, watch=None, flows=false, capture=None, internet=false, bridge=None, force=false
+    _scenario, *, ecn=false, watch=None, flows=false, capture=None, internet=false, bridge=None, force=false,
+    interop=None
 ))]
 #[expect(
     clippy::too_many_arguments,
@@ -38,9 +41,29 @@ pub(crate) fn run_program(
     internet: bool,
     bridge: Option<[String; 2]>,
     force: bool,
+    interop: Option<&Bound<'_, PyInterop>>,
 ) -> Result<(PyOutcome, Option<i32>, bool), Failure> {
-    let _ = (ecn, watch, flows, capture, internet, bridge, force);
+    let _ = (ecn, watch, flows, capture, internet, bridge, force, interop);
     Err(unavailable())
+}
+
+/// A scenario of the QUIC network simulator, which only live runs have.
+#[pyclass(name = "Interop", module = "sojourn._core", frozen)]
+pub(crate) struct PyInterop;
+
+#[pymethods]
+impl PyInterop {
+    #[new]
+    #[pyo3(signature = (words, interfaces, *, ready=None, logs=None))]
+    fn new(
+        words: Vec<String>,
+        interfaces: [String; 2],
+        ready: Option<u16>,
+        logs: Option<PathBuf>,
+    ) -> Result<Self, Failure> {
+        let _ = (words, interfaces, ready, logs);
+        Err(unavailable())
+    }
 }
 
 fn unavailable() -> Failure {

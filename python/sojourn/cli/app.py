@@ -46,6 +46,7 @@ COMMANDS = {
     "Real packets": (
         ("live", "live", "live"),
         ("bridge", "bridge", "bridge"),
+        ("interop", "interop", "interop"),
         ("agree", "agree", "agree"),
         ("doctor", "reference", "doctor"),
     ),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, Protocol
 
 from sojourn import _core
 from sojourn.arguments import Argument, ArgumentError, Plan, common
@@ -277,6 +277,63 @@ SERVER = "expected a program and its arguments in one string, such as 'iperf3 -s
 NO_NAME = "the program has no name"
 
 
+# What every run of real packets has.
+Lasts = Annotated[
+    str | None,
+    Argument(
+        help="Duration of a run.",
+        unset="until it ends by itself or by a signal, at most 1 h",
+        kind="time",
+        metavar="TIME",
+        heading=SCENARIO,
+    ),
+]
+Watch = Annotated[
+    bool,
+    Argument(help="Print rate, backlog, delay, drops and marks every second.", heading=OUTPUT),
+]
+WatchFlows = Annotated[
+    int,
+    Argument(
+        help="Also print the N transport flows that sent most on each link; implies {view}.",
+        least=0,
+        metavar="N",
+        heading=OUTPUT,
+        rare=True,
+    ),
+]
+Serve = Annotated[
+    str | None,
+    Argument(
+        help="Serve the same numbers in Prometheus text format; :PORT listens on loopback.",
+        metavar="ADDRESS:PORT",
+        heading=OUTPUT,
+        rare=True,
+    ),
+]
+Pcap = Annotated[Path | str | None, replace(common.PCAP, rare=False)]
+
+
+class Shown(Protocol):
+    """What is shown and captured of a run of real packets."""
+
+    @property
+    def view(self) -> bool:
+        """Whether to print the links every second."""
+
+    @property
+    def view_flows(self) -> int:
+        """How many flows of each link to print."""
+
+    @property
+    def prometheus(self) -> str | None:
+        """Where to serve the numbers."""
+
+    @property
+    def pcap(self) -> Path | str | None:
+        """The file for the packets."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class LinePlan(Plan):
     """A line that real packets cross, and what is shown of it."""
@@ -295,40 +352,11 @@ class LinePlan(Plan):
             rare=True,
         ),
     ] = None
-    duration: Annotated[
-        str | None,
-        Argument(
-            help="Duration of a run.",
-            unset="until it ends by itself or by a signal, at most 1 h",
-            kind="time",
-            metavar="TIME",
-            heading=SCENARIO,
-        ),
-    ] = None
-    view: Annotated[
-        bool,
-        Argument(help="Print rate, backlog, delay, drops and marks every second.", heading=OUTPUT),
-    ] = False
-    view_flows: Annotated[
-        int,
-        Argument(
-            help="Also print the N transport flows that sent most on each link; implies {view}.",
-            least=0,
-            metavar="N",
-            heading=OUTPUT,
-            rare=True,
-        ),
-    ] = 0
-    prometheus: Annotated[
-        str | None,
-        Argument(
-            help="Serve the same numbers in Prometheus text format; :PORT listens on loopback.",
-            metavar="ADDRESS:PORT",
-            heading=OUTPUT,
-            rare=True,
-        ),
-    ] = None
-    pcap: Annotated[Path | str | None, replace(common.PCAP, rare=False)] = None
+    duration: Lasts = None
+    view: Watch = False
+    view_flows: WatchFlows = 0
+    prometheus: Serve = None
+    pcap: Pcap = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -389,7 +417,7 @@ def live(
 
 def follow(
     scenario: Scenario,
-    planned: LinePlan,
+    planned: Shown,
     run: Callable[..., tuple[_core.Outcome, int | None, bool]],
     *,
     output: session.Output,

@@ -32,6 +32,7 @@ from sojourn.arguments import (
 )
 from sojourn.cli.app import COMMANDS, app
 from sojourn.cli.bridge import BridgePlan
+from sojourn.cli.interop import InteropPlan
 from sojourn.cli.live import LivePlan
 from sojourn.cli.search import SearchOutput
 from sojourn.cli.session import Output
@@ -82,6 +83,7 @@ PLANS: dict[str, tuple[type[Any], Callable[..., object], str, str | None, dict[s
     "advise": (AdvicePlan, sj.advise, "advise", None, {}),
     "live": (LivePlan, LivePlan, "live", None, {}),
     "bridge": (BridgePlan, BridgePlan, "bridge", None, {"near": "eth1", "far": "eth2"}),
+    "interop": (InteropPlan, InteropPlan, "interop", None, {}),
     "import": (AroundPlan, AroundPlan, "import", None, {}),
     "agree": (AgreePlan, sj.agree, "agree", None, {}),
     "rfc7928": (Rfc7928Plan, sj.rfc7928, "rfc7928", None, {"queues": "codel"}),

@@ -166,6 +166,20 @@ pub(super) fn set_option(socket: RawFd, level: c_int, name: c_int, value: c_int)
     checked(result).map(drop)
 }
 
+/// Restricts a socket to one device.
+///
+/// # Errors
+/// Those of the system call.
+pub(crate) fn bind_to_device(socket: &OwnedFd, device: u32) -> io::Result<()> {
+    let index = c_int::try_from(device).unwrap_or(0);
+    set_option(
+        socket.as_raw_fd(),
+        libc::SOL_SOCKET,
+        libc::SO_BINDTOIFINDEX,
+        index,
+    )
+}
+
 /// Packets that a packet socket dropped since the last call.
 ///
 /// # Errors
