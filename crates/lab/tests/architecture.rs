@@ -10,7 +10,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Members and what they may depend on, besides libraries from elsewhere.
-const EDGES: [(&str, &[&str]); 24] = [
+const EDGES: [(&str, &[&str]); 25] = [
     ("sojourn-net", &[]),
     ("sojourn-prefetch", &[]),
     ("sojourn-schema", &["sojourn-net"]),
@@ -103,6 +103,19 @@ const EDGES: [(&str, &[&str]); 24] = [
         ],
     ),
     (
+        "sojourn-kernel",
+        &[
+            "sojourn-net",
+            "sojourn-path",
+            "sojourn-qdisc",
+            "sojourn-transport",
+            "sojourn-apps",
+            "sojourn-scenario",
+            "sojourn-records",
+            "sojourn-backend",
+        ],
+    ),
+    (
         "sojourn-lab",
         &[
             "sojourn-apps",
@@ -141,6 +154,7 @@ const EDGES: [(&str, &[&str]); 24] = [
             "sojourn-sim",
             "sojourn-gym",
             "sojourn-live",
+            "sojourn-kernel",
             "sojourn-store",
         ],
     ),

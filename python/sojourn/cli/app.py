@@ -48,6 +48,7 @@ COMMANDS = {
         ("bridge", "bridge", "bridge"),
         ("interop", "interop", "interop"),
         ("agree", "agree", "agree"),
+        ("kernel", "kernel", "kernel"),
         ("doctor", "reference", "doctor"),
     ),
     "Results": (

@@ -10,8 +10,9 @@ use sojourn_records::Records;
 use sojourn_sim::run;
 
 use crate::cell::Cell;
+use crate::measure;
 use crate::metric::Metric;
-use crate::setup::{Draw, config, draws, spec};
+use crate::setup::{Draw, config, draws, recorded, spec};
 use crate::truth::Direction::{Down, Up};
 use crate::truth::{Scenario, Truth};
 
@@ -25,16 +26,50 @@ pub(crate) struct Comparison {
 
 type Outcome = Result<Vec<Option<f64>>, String>;
 
-/// Simulates every scenario and compares. The result does not depend on the number of threads.
-pub(crate) fn compare(truth: &Truth, scenarios: &[&Scenario]) -> Comparison {
-    // A scenario that was measured on several kernels runs once, unless its queue changed.
+/// Where the scenarios run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place {
+    /// In the simulator.
+    Simulator,
+    /// In the kernel that they were measured on, this number of repetitions.
+    Kernel(usize),
+}
+
+impl Place {
+    fn draws(self, truth: &Truth, scenario: &Scenario) -> Vec<Draw> {
+        match self {
+            Self::Simulator => draws(truth, scenario),
+            Self::Kernel(repetitions) => {
+                let mut all = recorded(truth, scenario);
+                all.truncate(repetitions);
+                all
+            }
+        }
+    }
+
+    /// One run, to its end.
+    fn run(self, scenario: &Scenario, draw: &Draw) -> Result<Records, String> {
+        match self {
+            Self::Simulator => simulate(scenario, draw),
+            Self::Kernel(_) => measure::run(scenario, draw),
+        }
+    }
+}
+
+/// Runs every scenario and compares. The result does not depend on the number of threads.
+pub(crate) fn compare(truth: &Truth, scenarios: &[&Scenario], place: Place) -> Comparison {
+    // A scenario that was measured on several kernels is simulated once, unless its queue changed.
+    let kernel = |s: &Scenario| match place {
+        Place::Simulator => String::new(),
+        Place::Kernel(_) => s.kernel.clone(),
+    };
     let mut known = BTreeMap::new();
     let same: Vec<usize> = scenarios
         .iter()
         .enumerate()
         .map(|(n, s)| {
             *known
-                .entry((&s.name, spec(s, Up), spec(s, Down)))
+                .entry((&s.name, kernel(s), spec(s, Up), spec(s, Down)))
                 .or_insert(n)
         })
         .collect();
@@ -42,7 +77,10 @@ pub(crate) fn compare(truth: &Truth, scenarios: &[&Scenario]) -> Comparison {
         .iter()
         .enumerate()
         .filter(|&(n, _)| same[n] == n)
-        .flat_map(|(n, s)| draws(truth, s).into_iter().map(move |draw| (n, draw)))
+        .flat_map(|(n, s)| {
+            let draws = place.draws(truth, s).into_iter();
+            draws.map(move |draw| (n, draw))
+        })
         .collect();
     let outcomes: Vec<OnceLock<Outcome>> = jobs.iter().map(|_| OnceLock::new()).collect();
     let next = AtomicUsize::new(0);
@@ -52,7 +90,7 @@ pub(crate) fn compare(truth: &Truth, scenarios: &[&Scenario]) -> Comparison {
             let Some((n, draw)) = jobs.get(job) else {
                 return;
             };
-            outcomes[job].get_or_init(|| measure(scenarios[*n], draw));
+            outcomes[job].get_or_init(|| values(scenarios[*n], draw, place));
         }
     };
     thread::scope(|scope| {
@@ -102,8 +140,8 @@ pub(crate) fn simulate(scenario: &Scenario, draw: &Draw) -> Result<Records, Stri
 }
 
 /// The values of the scenario's metrics, in their order.
-fn measure(scenario: &Scenario, draw: &Draw) -> Outcome {
-    let records = simulate(scenario, draw)?;
+fn values(scenario: &Scenario, draw: &Draw, place: Place) -> Outcome {
+    let records = place.run(scenario, draw)?;
     let metrics = Metric::of(scenario).iter();
     Ok(metrics
         .map(|m| m.of_ours(scenario, &draw.starts, &records))

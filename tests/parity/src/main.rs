@@ -13,6 +13,7 @@
 mod cell;
 mod compare;
 mod markdown;
+mod measure;
 mod metric;
 mod report;
 mod sample;
@@ -27,6 +28,7 @@ use std::process::ExitCode;
 
 use regex_lite::Regex;
 
+use crate::compare::Place;
 use crate::markdown::Yardstick;
 use crate::report::{MissesOnly, Score, Tests};
 use crate::truth::{Scenario, Truth};
@@ -43,7 +45,9 @@ usage: sojourn-parity [options]
   --require-stacks SHARE  the same for each kernel with a congestion control that was added to it
   --stacks         only these kernels and the regression set
   --series NAME    instead: our congestion window and RTT beside the kernel's each 0.5 s
-  --list           instead: the names of the scenarios";
+  --list           instead: the names of the scenarios
+  --again N        run the scenarios in the kernel instead of the simulator, N repetitions; `sojourn kernel build`
+  --record         with --again: write what the kernel did to data/";
 
 struct Options {
     only: Regex,
@@ -57,6 +61,8 @@ struct Options {
     stacks_only: bool,
     series: Option<String>,
     list: bool,
+    again: Option<usize>,
+    record: bool,
 }
 
 fn main() -> ExitCode {
@@ -89,6 +95,8 @@ fn options(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
         stacks_only: false,
         series: None,
         list: false,
+        again: None,
+        record: false,
     };
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or_else(|| format!("{word}: what?"));
@@ -104,6 +112,11 @@ fn options(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
             "--stacks" => options.stacks_only = true,
             "--series" => options.series = Some(value()?),
             "--list" => options.list = true,
+            "--again" => {
+                let count = value()?;
+                options.again = Some(count.parse().map_err(|e| format!("{count}: {e}"))?);
+            }
+            "--record" => options.record = true,
             _ => return Err(format!("{word}: unknown")),
         }
     }
@@ -132,6 +145,10 @@ fn answer(options: &Options) -> Result<ExitCode, String> {
         print!("{}", series::table(&truth, scenario)?);
         return Ok(ExitCode::SUCCESS);
     }
+    let wanted: Vec<_> = truth.scenarios.iter().filter(named).collect();
+    if let Some(repetitions) = options.again {
+        return again(options, &truth, &wanted, repetitions);
+    }
     let stacks = stacks::compare(&options.only, options.kernel.as_deref())?;
     let stack_lines = stacks::lines(&stacks, options.misses_only == MissesOnly::No);
     let falls_short = |least: f64| stacks.iter().any(|stack| stack.falls_short(least));
@@ -140,8 +157,7 @@ fn answer(options: &Options) -> Result<ExitCode, String> {
         print!("{stack_lines}");
         return Ok(ExitCode::from(u8::from(stacks_missed)));
     }
-    let wanted: Vec<_> = truth.scenarios.iter().filter(named).collect();
-    let comparison = compare::compare(&truth, &wanted);
+    let comparison = compare::compare(&truth, &wanted, Place::Simulator);
     let score = Score::of(&comparison.cells);
     println!("{}", report::lines(&comparison.cells, options.misses_only));
     println!("{}", report::subtotal_lines(&comparison.cells));
@@ -173,5 +189,32 @@ fn answer(options: &Options) -> Result<ExitCode, String> {
         || options
             .require_half
             .is_some_and(|share| score.close_share() < share);
+    Ok(ExitCode::from(u8::from(missed)))
+}
+
+/// Runs scenarios in the kernel that they were measured on, and compares with what it did then.
+fn again(
+    options: &Options,
+    truth: &Truth,
+    wanted: &[&Scenario],
+    repetitions: usize,
+) -> Result<ExitCode, String> {
+    if options.record {
+        measure::record(truth, wanted, repetitions)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let comparison = compare::compare(truth, wanted, Place::Kernel(repetitions));
+    println!("{}", report::lines(&comparison.cells, options.misses_only));
+    for failure in &comparison.failures {
+        println!("failed: {failure}");
+    }
+    if let Some(path) = &options.json {
+        let failed = |e: io::Error| format!("{}: {e}", path.display());
+        report::write_json(path, &comparison).map_err(failed)?;
+    }
+    println!("{}", report::stricter(&comparison.cells));
+    let score = Score::of(&comparison.cells);
+    println!("{}", report::last_line(score));
+    let missed = options.require.is_some_and(|share| score.share() < share);
     Ok(ExitCode::from(u8::from(missed)))
 }

@@ -296,7 +296,7 @@ fn part_of(flow: usize, goodputs: &[f64]) -> Option<f64> {
 }
 
 /// Mbit/s from bins of 100 ms, the edges rounded to a bin as the harness rounded them.
-fn goodput(flow: &FlowRecord, from: f64, to: f64) -> f64 {
+pub(crate) fn goodput(flow: &FlowRecord, from: f64, to: f64) -> f64 {
     let bin = |t: f64| (t * 10.0).round_ties_even() as usize;
     let (first, last) = (bin(from), bin(to));
     // A sample is that of the bin it ends; a flow has none before it starts.
@@ -307,7 +307,7 @@ fn goodput(flow: &FlowRecord, from: f64, to: f64) -> f64 {
 }
 
 /// Samples of the smoothed RTT in milliseconds.
-fn srtt(flow: &FlowRecord, from: f64, to: f64) -> Vec<f64> {
+pub(crate) fn srtt(flow: &FlowRecord, from: f64, to: f64) -> Vec<f64> {
     let within = |s: &&FlowSample| (from..=to).contains(&s.at.as_secs_f64());
     flow.series
         .iter()
@@ -317,14 +317,14 @@ fn srtt(flow: &FlowRecord, from: f64, to: f64) -> Vec<f64> {
 }
 
 /// Round trips in milliseconds of the requests sent within `[from, to)` that were answered.
-fn pings(records: &Records, from: f64, to: f64) -> Vec<f64> {
+pub(crate) fn pings(records: &Records, from: f64, to: f64) -> Vec<f64> {
     let sent = records.flows.iter().flat_map(|f| &f.pings);
     sent.filter(|p| (from..to).contains(&p.sent.as_secs_f64()))
         .filter_map(|p| p.rtt.map(Duration::as_millis_f64))
         .collect()
 }
 
-fn window(scenario: &Scenario, records: &Records, name: &str) -> Vec<f64> {
+pub(crate) fn window(scenario: &Scenario, records: &Records, name: &str) -> Vec<f64> {
     match scenario.windows.get(name) {
         Some(&(from, to)) => pings(records, from, to),
         None => Vec::new(),

@@ -39,13 +39,8 @@ const START: Phase = Phase::Fixed(Duration::ZERO);
 pub(crate) fn draws(truth: &Truth, scenario: &Scenario) -> Vec<Draw> {
     const RUNS: u64 = 10;
     const SPREAD: f64 = 0.05;
+    let mut all = recorded(truth, scenario);
     let reps = &truth.most_repeated(scenario).reps;
-    let recorded = (1..).zip(reps).map(|(seed, rep)| Draw {
-        seed,
-        starts: rep.starts.clone(),
-        ping_start: Some(rep.ping_start),
-    });
-    let mut all: Vec<_> = recorded.collect();
     if !chance_matters(scenario) {
         return all;
     }
@@ -60,6 +55,17 @@ pub(crate) fn draws(truth: &Truth, scenario: &Scenario) -> Vec<Draw> {
         });
     }
     all
+}
+
+/// The kernel's repetitions.
+pub(crate) fn recorded(truth: &Truth, scenario: &Scenario) -> Vec<Draw> {
+    let reps = &truth.most_repeated(scenario).reps;
+    let recorded = (1..).zip(reps).map(|(seed, rep)| Draw {
+        seed,
+        starts: rep.starts.clone(),
+        ping_start: Some(rep.ping_start),
+    });
+    recorded.collect()
 }
 
 fn chance_matters(scenario: &Scenario) -> bool {

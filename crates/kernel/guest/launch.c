@@ -1,0 +1,46 @@
+/* Starts a virtual machine and ends it with the program that asked for it: `launch PROGRAM ARGUMENT...`.
+ *
+ * The machine gets a process group of its own. When standard input is closed, because the caller has ended or no longer
+ * needs the machine, all processes of the group are killed. */
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int main(int count, char **words)
+{
+	if (count < 2)
+		return 2;
+	pid_t machine = fork();
+	if (machine < 0) {
+		perror("fork");
+		return 3;
+	}
+	if (machine == 0) {
+		int null[2];
+		setpgid(0, 0);
+		/* Its standard input must not keep the pipe of the caller open. */
+		if (pipe(null) == 0) {
+			close(null[1]);
+			dup2(null[0], 0);
+		}
+		execv(words[1], words + 1);
+		perror(words[1]);
+		_exit(127);
+	}
+	setpgid(machine, machine);
+	for (;;) {
+		int status;
+		struct pollfd caller = {.fd = 0, .events = POLLIN};
+		if (waitpid(machine, &status, WNOHANG) == machine) {
+			kill(-machine, SIGKILL);
+			return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+		}
+		/* Nothing is ever written there: an event is its end. */
+		if (poll(&caller, 1, 20) > 0) {
+			kill(-machine, SIGKILL);
+			return 130;
+		}
+	}
+}

@@ -1,0 +1,288 @@
+//! What the kernel and the network of the guest do not do.
+
+use std::borrow::Cow;
+
+use sojourn_apps::{DatagramKind, Transport};
+use sojourn_backend::{Feature, Unsupported};
+use sojourn_net::IpVersion;
+use sojourn_path::config::{Encapsulation, LineConfig, Shaper};
+use sojourn_qdisc::QueueChange;
+use sojourn_scenario::Plan;
+use sojourn_scenario::plan::{Change, Controlled, FlowConfig, LinkConfig, Traffic};
+use sojourn_transport::{CcKind, CcSpec, ReceiveBuffer, ReceiverParams, SenderParams};
+
+use crate::network::{MOST_DELAYS, Paths, Toward, probability};
+
+/// Each flow takes two processes of the guest.
+const MOST_FLOWS: usize = 500;
+/// The guest numbers datagrams in their first bytes.
+const SMALLEST_DATAGRAM: u64 = 4;
+
+/// A key, and the feature that it requests.
+type Missing = (&'static str, Cow<'static, str>);
+
+/// Checks a plan; `backend` is the name of the kernel.
+///
+/// # Errors
+/// The features that are not supported.
+pub(crate) fn check(backend: &'static str, plan: &Plan) -> Result<(), Unsupported> {
+    let config = &plan.config;
+    let mut features = Vec::new();
+    let mut missing =
+        |place: String, what: Cow<'static, str>| features.push(Feature { place, what });
+    if plan.controller.is_some() {
+        let what = "a controller of links (only simulated runs have one)";
+        missing("controller".to_owned(), what.into());
+    }
+    if config.keep_events {
+        missing(
+            "keep_events".to_owned(),
+            "drops and marks as events: the kernel counts them".into(),
+        );
+    }
+    if config.sample_state {
+        missing(
+            "sample_state".to_owned(),
+            "the state of queues over time".into(),
+        );
+    }
+    for (n, link) in config.links.iter().enumerate() {
+        for (key, what) in of_link(link) {
+            missing(format!("links[{n}].{key}"), what);
+        }
+    }
+    for (n, flow) in config.flows.iter().enumerate() {
+        if let Some((key, what)) = of_flow(flow) {
+            missing(format!("flows[{n}].{key}"), what);
+        }
+    }
+    if config.flows.len() > MOST_FLOWS {
+        missing(
+            "flows".to_owned(),
+            format!("more than {MOST_FLOWS} flows").into(),
+        );
+    }
+    match Paths::of(plan) {
+        Err((n, key, what)) => missing(format!("flows[{n}].{key}"), what.into()),
+        Ok(paths) => {
+            let delays = Toward::BOTH.map(|toward| paths.classes(toward).len());
+            if delays.into_iter().max() > Some(MOST_DELAYS) {
+                let what = format!("more than {MOST_DELAYS} different RTTs");
+                missing("flows".to_owned(), what.into());
+            }
+        }
+    }
+    Unsupported::unless_empty(backend, features)
+}
+
+/// The features of a link that the guest does not have.
+fn of_link(link: &LinkConfig) -> Vec<Missing> {
+    let mut missing = Vec::new();
+    let mut note = |key, what: &'static str| missing.push((key, what.into()));
+    if link.radio.is_some() {
+        note("medium", "a wireless link");
+    }
+    if link.trace.is_some() || link.rates.is_some() {
+        note("trace", "a trace of the rate");
+    }
+    if link.controlled != Controlled::Nothing {
+        note("rate", "a link that a controller changes");
+    }
+    if matches!(link.shaper, Shaper::Ring(_)) {
+        note("tx_ring", "the transmit ring of a device");
+    }
+    if link.encapsulation != Encapsulation::ETHERNET {
+        note(
+            "link_layer",
+            "a link layer other than Ethernet; the shaper of `cake` has one",
+        );
+    }
+    let plain = LineConfig {
+        loss: link.line.loss,
+        ..LineConfig::PERFECT
+    };
+    if probability(link.line.loss).is_none() {
+        note("loss", "loss in bursts");
+    }
+    if link.line != plain {
+        let other = [
+            ("duplicate", link.line.duplicate > 0.0),
+            ("jitter", link.line.jitter.is_some()),
+            ("drops", !link.line.drops.is_empty()),
+            ("ecn", link.line.ecn.is_some()),
+        ];
+        for (key, _) in other.into_iter().filter(|(_, is_set)| *is_set) {
+            note(key, "a wire that does more than delay and lose packets");
+        }
+    }
+    if let Err(error) = link.qdisc.tc_line(Some(link.rate)) {
+        missing.push(("qdisc", error.to_string().into()));
+    }
+    for (n, change) in link.changes.iter().enumerate() {
+        if let Some((key, what)) = of_change(link, change) {
+            missing.push(("changes", format!("change {n}: {key}: {what}").into()));
+        }
+    }
+    missing
+}
+
+/// The first feature of a change that `tc` cannot make.
+fn of_change(link: &LinkConfig, change: &Change) -> Option<Missing> {
+    let wire = &change.wire;
+    if wire.duplicate.is_some() || wire.jitter.is_some() {
+        return Some((
+            "jitter",
+            "a wire that does more than delay and lose packets".into(),
+        ));
+    }
+    if wire.loss.is_some_and(|loss| probability(loss).is_none()) {
+        return Some(("loss", "loss in bursts".into()));
+    }
+    let rate = change.rate.unwrap_or(link.rate);
+    match change.queue.as_deref()? {
+        QueueChange::Replacement(_) => Some((
+            "qdisc",
+            "another queue: the kernel does not count what is dropped then".into(),
+        )),
+        QueueChange::Parameters(spec) => {
+            let words = spec.tc_line(Some(rate));
+            words.err().map(|error| ("qdisc", error.to_string().into()))
+        }
+    }
+}
+
+/// The first feature of a flow that the guest does not have.
+fn of_flow(flow: &FlowConfig) -> Option<Missing> {
+    const ONLY: &str = "an application; the guest has bulk transfers, datagrams and pings";
+    if flow.ip == IpVersion::V6 {
+        return Some(("ip", "IPv6".into()));
+    }
+    match &flow.traffic {
+        Traffic::Tcp { params, .. } => sender(params),
+        Traffic::Quic { .. } => Some(("type", "QUIC, which the kernel does not have".into())),
+        Traffic::App(app) if app.exchange().transport == Transport::Quic => {
+            Some(("transport", "QUIC, which the kernel does not have".into()))
+        }
+        Traffic::App(_) => Some(("type", ONLY.into())),
+        Traffic::Program(_) => Some(("type", "a program (only live runs start one)".into())),
+        Traffic::Datagrams(config) => match config.kind() {
+            DatagramKind::Media(_) => Some(("type", "media, whose receiver is simulated".into())),
+            kind if kind
+                .payload()
+                .is_some_and(|payload| payload.0 < SMALLEST_DATAGRAM) =>
+            {
+                Some(("payload", "datagrams of less than 4 bytes".into()))
+            }
+            kind if kind.is_echo() && is_paced_by_replies(flow) => {
+                Some(("interval", "echo requests that wait for the reply".into()))
+            }
+            _ => None,
+        },
+    }
+}
+
+/// Whether replies pace the datagrams of a flow.
+pub(crate) fn is_paced_by_replies(flow: &FlowConfig) -> bool {
+    let Traffic::Datagrams(config) = &flow.traffic else {
+        return false;
+    };
+    let start = sojourn_net::Instant::ZERO;
+    let source = config.build(start, &sojourn_net::Rng::new(0));
+    source.due().is_some()
+}
+
+/// Whether the kernel has a congestion control.
+fn has(kind: CcKind) -> bool {
+    !matches!(
+        kind,
+        CcKind::Prague | CcKind::Bbr3 | CcKind::Ledbat | CcKind::Copa
+    )
+}
+
+fn sender(params: &SenderParams) -> Option<Missing> {
+    let usual = SenderParams::default();
+    let kind = params.cc.kind();
+    if !has(kind) {
+        let what = format!("the congestion control {kind}, which this kernel does not have");
+        return Some(("cc", what.into()));
+    }
+    let has_parameters = kind.name().parse::<CcSpec>().ok() != Some(params.cc);
+    let keys = [
+        (
+            "profile",
+            params.profile != usual.profile,
+            "another implementation than the kernel's own",
+        ),
+        ("cc", has_parameters, "parameters of a congestion control"),
+        (
+            "slow_start",
+            params.slow_start.is_some(),
+            "a choice of the slow-start heuristic",
+        ),
+        ("ecn", params.wants_accurate_ecn(), "Accurate ECN"),
+        (
+            "peer_ecn",
+            params.peer_ecn.is_some(),
+            "another ECN of the receiver",
+        ),
+        (
+            "on_ce",
+            params.on_ce != usual.on_ce,
+            "another response to marks than the kernel's",
+        ),
+        (
+            "after_idle",
+            params.after_idle != usual.after_idle,
+            "another window after an idle period than the kernel's",
+        ),
+        (
+            "min_tso_segs",
+            params.bursts != usual.bursts,
+            "other bursts than the kernel's",
+        ),
+        (
+            "write_rate",
+            params.writer.is_some(),
+            "an application that writes at a rate",
+        ),
+    ];
+    first_used(&keys).or_else(|| receiver(&params.receiver))
+}
+
+fn receiver(params: &ReceiverParams) -> Option<Missing> {
+    let usual = ReceiverParams::default();
+    let keys = [
+        (
+            "receive_buffer",
+            matches!(params.buffer, ReceiveBuffer::Tuned(_)),
+            "a maximum of the receive buffer that tunes itself",
+        ),
+        (
+            "read_rate",
+            params.reader.rate.is_some(),
+            "a receiver that reads at a rate",
+        ),
+        (
+            "read_pause",
+            params.reader.pause.is_some(),
+            "a receiver that pauses",
+        ),
+        (
+            "ack_every",
+            params.acks != usual.acks,
+            "other acknowledgements than the kernel's",
+        ),
+        (
+            "gro",
+            params.device != usual.device,
+            "offload at the receiver",
+        ),
+    ];
+    first_used(&keys)
+}
+
+/// The first key whose feature is used, and the feature.
+fn first_used(keys: &[(&'static str, bool, &'static str)]) -> Option<Missing> {
+    let used = keys.iter().find(|(_, is_used, _)| *is_used);
+    used.map(|&(key, _, what)| (key, what.into()))
+}
