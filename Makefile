@@ -21,13 +21,15 @@ RFC_CONTROLS := cubic reno prague bbr3 copa
 ACCECN_CONTROLS := cubic reno dctcp prague bbr3 bbr
 # Tests that measure real packets, with nothing else running.
 LIVE_TESTS := tests/python/live
+# 60 of the scenarios that were measured on Linux 6.12.
+KERNEL_SCENARIOS := ^R[124]_|^R6_20m_100ms_1f|^R7_
 # The crates for crates.io, and the oldest Rust that they support (rust-version).
 PUBLISHED := net prefetch schema qdisc capture path
 OLDEST_RUST := 1.88
 DIR ?= results/residential/scenarios/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help compile compile-release compile-test wheel wheels audit generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-rust test-live docs-aside test-quick test-full kills sweep-kills live-kills golden golden-quick golden-platforms golden-update publish-check semver-check stacks studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-plugins bench-gym bench-store bench-lab bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update ns3 ns3-update rfc7928 rfc7928-update rfc9743-update vectors vectors-ns3 soak fuzz sanitize mutants report wasm docs figures user-strings clean interop
+.PHONY: help compile compile-release compile-test wheel wheels audit generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-rust test-live docs-aside test-quick test-full kills sweep-kills live-kills golden golden-quick golden-platforms golden-update publish-check semver-check stacks studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-plugins bench-gym bench-store bench-lab bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update ns3 ns3-update rfc7928 rfc7928-update rfc9743-update vectors vectors-ns3 soak fuzz sanitize mutants report wasm docs figures user-strings clean interop parity-measure parity-kernel
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -292,6 +294,13 @@ parity: ## Compare with Linux and, for QUIC, with quinn-proto; check the tables 
 	target/debug/sojourn-quic-parity --markdown target/parity/quic.md
 	@$(PYTHON) tools/measured.py --target parity-update $(WRITE) docs/validation/parity.md target/parity/parity.md
 	@$(PYTHON) tools/measured.py --target parity-update $(WRITE) docs/validation/quic.md target/parity/quic.md
+
+parity-measure: ## Run scenarios of the comparison in the kernel again and write tests/parity/data: make parity-measure ONLY='^R1_10m' KERNEL=6.12 REPETITIONS=3; needs sojourn kernel build.
+	@test -n "$(ONLY)" || { echo "make parity-measure ONLY='^R1_10m': the names of the scenarios"; exit 2; }
+	cargo run --release --quiet -p sojourn-parity -- --kernel $(or $(KERNEL),6.12) --only '$(ONLY)' --again $(or $(REPETITIONS),3) --record
+
+parity-kernel: ## Run 60 scenarios of the comparison in the kernel again and compare with the recorded results; needs sojourn kernel build.
+	cargo run --release --quiet -p sojourn-parity -- --kernel 6.12 --only '$(KERNEL_SCENARIOS)' --again 1 --misses --require 0.95
 
 parity-update: ## The same, and write the tables of docs/validation again.
 	@$(MAKE) --no-print-directory parity WRITE=--write

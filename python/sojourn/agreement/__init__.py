@@ -1,1 +1,1 @@
-"""Comparison of simulated with live runs: tolerances, the table and its page."""
+"""Comparison of simulated runs with others: tolerances, the table and its page."""

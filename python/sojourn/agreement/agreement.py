@@ -1,5 +1,6 @@
-"""Runs a scenario on the simulator and in real time, and compares the results."""
+"""Runs a scenario on the simulator and in other places, and compares the results."""
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Annotated
@@ -30,13 +31,13 @@ LIVE = "live"
 
 
 class Agreement:
-    """A simulated and a live result of the same scenario, and how well they agree.
+    """A simulated result and one of another place, and how well they agree.
 
-    Created by :func:`sojourn.agree`, or from two saved results.
+    Created by :func:`sojourn.agree`, or from two saved results of the same scenario.
 
     Parameters
     ----------
-    simulated, live
+    simulated, measured
         The results; their numbers of replications may differ.
 
     Raises
@@ -45,21 +46,21 @@ class Agreement:
         The results are of different scenarios, or one of them has no finished run.
     """
 
-    def __init__(self, simulated: Result, live: Result) -> None:
-        ours, theirs = (one.scenario.replace(replications=1).hash for one in (simulated, live))
+    def __init__(self, simulated: Result, measured: Result) -> None:
+        ours, theirs = (one.scenario.replace(replications=1).hash for one in (simulated, measured))
         if ours != theirs:
             message = (
-                "the simulated and the live result have different scenarios:  "
+                "the simulated and the measured result have different scenarios:  "
                 f"{ours[:12]} and {theirs[:12]}"
             )
             raise _core.ResultError(message)
-        for name, result in (("simulated", simulated), ("live", live)):
+        for name, result in (("simulated", simulated), ("measured", measured)):
             if not result.finished:
                 message = f"the {name} result has no finished run"
                 raise _core.ResultError(message)
         self._simulated = simulated
-        self._live = live
-        self._table = comparison.compared(simulated, live)
+        self._measured = measured
+        self._table = comparison.compared(simulated, measured)
 
     @property
     def simulated(self) -> Result:
@@ -67,32 +68,38 @@ class Agreement:
         return self._simulated
 
     @property
-    def live(self) -> Result:
-        """The live result."""
-        return self._live
+    def measured(self) -> Result:
+        """The result of the other place."""
+        return self._measured
+
+    @property
+    def place(self) -> str:
+        """The other place, such as ``"live"`` or ``"linux-6.12"``."""
+        return page.place_of(self._measured)
 
     @property
     def table(self) -> pl.DataFrame:
         """One row per arm and metric.
 
         ``arm``; ``group`` (null for metrics of the whole run); ``metric``, ``label`` and ``unit``;
-        ``n_simulated`` and ``n_live``: the number of runs that have the metric; ``simulated`` and
-        ``live``: their means; ``difference``: live minus simulated, ``low`` and ``high``: its 95 %
-        bootstrap interval, null for fewer than two runs; ``tolerance``; ``verdict``: ``"agrees"``,
+        ``n_simulated`` and ``n_measured``: the number of runs that have the metric; ``simulated``
+        and ``measured``: their means; ``difference``: measured minus simulated, ``low`` and
+        ``high``: its 95 % bootstrap interval, null for fewer than two runs; ``tolerance``;
+        ``verdict``: ``"agrees"``,
         ``"differs"``, ``"undecided"`` (the interval contains values within and beyond the
         tolerance), ``"not measured"``, or null if the metric has no tolerance; and ``valid``:
-        whether every live run of the arm passed its checks.
+        whether every measured run of the arm passed its checks.
         """
         return self._table
 
     @property
     def failed_checks(self) -> list[FailedCheck]:
-        """The checks that live runs did not pass: ``arm``, ``replication``, ``name``, ``value``."""
-        return comparison.failed_checks(self._live)
+        """The checks that measured runs failed: ``arm``, ``replication``, ``name``, ``value``."""
+        return comparison.failed_checks(self._measured)
 
     def to_html(self) -> str:
         """Return a self-contained HTML page with the table and figures of both results."""
-        return page.html(self._simulated, self._live, self._table)
+        return page.html(self._simulated, self._measured, self._table)
 
     def save(self, path: str | Path) -> None:
         """Write the HTML page to a file.
@@ -112,14 +119,14 @@ class Agreement:
     def _repr_html_(self) -> str:
         """Return the table as HTML, for notebooks."""
         said: Text = [Styled("agreement:"), f" {wording.answer(self._table)}"]
-        failures = map(Paragraph, wording.failures(self.failed_checks))
-        tables = wording.tables(self._table)
+        failures = map(Paragraph, wording.failures(self.failed_checks, self.place))
+        tables = wording.tables(self._table, self.place)
         return fragment(
             [
                 Paragraph(said),
                 *failures,
                 *(Section(table.title, [table]) for table in tables),
-                Paragraph(wording.note(self._table)),
+                Paragraph(wording.note(self._table, self.place)),
             ]
         )
 
@@ -131,18 +138,26 @@ class Agreement:
 
 @dataclass(frozen=True)
 class AgreePlan(Plan):
-    """The arguments of a comparison of simulated and live runs."""
+    """The arguments of a comparison of simulated runs with others."""
 
     scenario: Annotated[Scenario, Argument(help="The scenario.", option="FILE")]
     _: KW_ONLY
+    on: Annotated[
+        str,
+        Argument(
+            help="The place to compare with the simulator: live, or a kernel such as linux-6.12.",
+            more="The command takes several with commas between, and shows them side by side.",
+            heading=RUNS,
+        ),
+    ] = LIVE
     replications: Replications = None
     simulated_replications: Annotated[
         int | None,
         Argument(
             help="Number of simulated runs per arm.",
-            more="They take less time than live runs, and more of them show how much runs vary by "
+            more="They take less time than others, and more of them show how much runs vary by "
             "chance.",
-            unset="as many as live runs",
+            unset="as many as others",
             least=1,
             most=MAX_REPLICATIONS,
             metavar="N",
@@ -155,24 +170,56 @@ class AgreePlan(Plan):
     max_memory: MaxMemory = None
 
 
+def places(on: str) -> list[str]:
+    """Return the places that are compared with the simulator.
+
+    Examples
+    --------
+    >>> places("sim,live,linux-6.12")
+    ['live', 'linux-6.12']
+
+    Raises
+    ------
+    ScenarioError
+        No place is named, or one that this build does not have.
+    """
+    known = [name for name in _core.backend_names() if name != SIMULATOR]
+    named = [name.strip() for name in on.split(",")]
+    found = list(dict.fromkeys(name for name in named if name != SIMULATOR))
+    for name in found:
+        if name == LIVE and LIVE not in known:
+            message = "live runs need Linux; simulated runs also work on this system"
+            raise _core.UnavailableError(message)
+        if name not in known:
+            message = f'unknown place "{name}"; expected {", ".join(known)}'
+            raise _core.ScenarioError(message)
+    if not found:
+        message = f"no place to compare with the simulator; expected {', '.join(known)}"
+        raise _core.ScenarioError(message)
+    return found
+
+
 def scenarios(plan: AgreePlan) -> dict[str, Scenario]:
-    """Return the scenarios of both backends, which differ in the number of replications."""
-    live = plan.scenario
+    """Return the scenario of each place; that of the simulator may have other replications."""
+    others = places(plan.on)
+    measured = plan.scenario
     if plan.replications is not None:
-        live = live.replace(replications=plan.replications)
+        measured = measured.replace(replications=plan.replications)
     if plan.seed is not None:
-        live = live.replace(seed=plan.seed)
-    check(live)
-    if plan.simulated_replications is None:
-        return {LIVE: live, SIMULATOR: live}
-    return {LIVE: live, SIMULATOR: live.replace(replications=plan.simulated_replications)}
+        measured = measured.replace(seed=plan.seed)
+    check(measured, others)
+    simulated = measured
+    if plan.simulated_replications is not None:
+        simulated = measured.replace(replications=plan.simulated_replications)
+    return {**dict.fromkeys(others, measured), SIMULATOR: simulated}
 
 
 @takes(AgreePlan)
 def agree(plan: AgreePlan) -> Agreement:
-    """Run a scenario on the simulator and in real time, and compare the results.
+    """Run a scenario on the simulator and in another place, and compare the results.
 
     Live runs need Linux and are executed one after another, each for the duration of the scenario.
+    Runs in a kernel need a kernel that was built; see the guide.
 
     Returns
     -------
@@ -184,22 +231,27 @@ def agree(plan: AgreePlan) -> Agreement:
     Interrupted
         Ctrl-C ended the runs.
     ScenarioError
-        An arm needs a feature that live runs lack; the message names the arm and the key.
+        An arm needs a feature that the place lacks, and the message names the arm and the key; or
+        not exactly one place is given.
     SojournError
-        The machine cannot run the scenario in real time; the message says what it lacks.
+        The machine cannot run the scenario there; the message says what it lacks.
     """
     of = scenarios(plan)
-    live = run(of[LIVE], on=LIVE, progress=plan.progress, max_memory=plan.max_memory)
+    other, *more = (name for name in of if name != SIMULATOR)
+    if more:
+        message = f"{plan.on}: expected one place; call the function once for each"
+        raise _core.ScenarioError(message)
+    jobs = None if other == LIVE else plan.jobs
+    measured = run(
+        of[other], on=other, jobs=jobs, progress=plan.progress, max_memory=plan.max_memory
+    )
     simulated = run(of[SIMULATOR], on=SIMULATOR, jobs=plan.jobs, max_memory=plan.max_memory)
-    return Agreement(simulated, live)
+    return Agreement(simulated, measured)
 
 
-def check(scenario: Scenario) -> None:
+def check(scenario: Scenario, others: Sequence[str]) -> None:
     """Reject a scenario that one of the backends cannot run, and name the arms."""
-    if LIVE not in _core.backend_names():
-        message = "live runs need Linux; simulated runs also work on this system"
-        raise _core.UnavailableError(message)
-    for backend in (LIVE, SIMULATOR):
+    for backend in (*others, SIMULATOR):
         try:
             _core.check_backend(scenario.checked, backend)
         except _core.ScenarioError as error:

@@ -1,4 +1,4 @@
-"""The comparison of simulated and live means: differences, their intervals and verdicts."""
+"""The comparison of simulated means with those of another place: differences and verdicts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from sojourn.result.rows import KEYS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerance:
-    """How far a live mean may differ from the simulated one."""
+    """How far the mean of another place may differ from the simulated one."""
 
     quantity: str
     begins: str
@@ -95,15 +95,15 @@ SCHEMA = {
     **dict.fromkeys(("arm", "group", "metric", "label", "unit"), pl.String),
     "n_simulated": pl.Int64,
     "simulated": pl.Float64,
-    "n_live": pl.Int64,
-    **dict.fromkeys(("live", "difference", "low", "high", "tolerance"), pl.Float64),
+    "n_measured": pl.Int64,
+    **dict.fromkeys(("measured", "difference", "low", "high", "tolerance"), pl.Float64),
     "verdict": pl.String,
     "valid": pl.Boolean,
 }
 
 
 class Verdict(StrEnum):
-    """Whether a simulated and a live mean agree."""
+    """Whether the mean of another place agrees with the simulated one."""
 
     AGREES = "agrees"
     DIFFERS = "differs"
@@ -113,7 +113,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedCheck:
-    """A check that a live run did not pass."""
+    """A check that a run did not pass."""
 
     arm: str
     replication: int
@@ -121,8 +121,8 @@ class FailedCheck:
     value: str
 
 
-def failed_checks(live: Result) -> list[FailedCheck]:
-    """List the checks that live runs did not pass."""
+def failed_checks(measured: Result) -> list[FailedCheck]:
+    """List the checks that runs did not pass."""
     return [
         FailedCheck(
             arm=fact["arm"],
@@ -130,17 +130,17 @@ def failed_checks(live: Result) -> list[FailedCheck]:
             name=fact["name"],
             value=fact["value"],
         )
-        for fact in live.provenance.get("validity", ())
+        for fact in measured.provenance.get("validity", ())
         if not fact["passed"]
     ]
 
 
-def compared(simulated: Result, live: Result) -> pl.DataFrame:
+def compared(simulated: Result, measured: Result) -> pl.DataFrame:
     """Compare every metric of every arm."""
-    invalid = {check.arm for check in failed_checks(live)}
+    invalid = {check.arm for check in failed_checks(measured)}
     rows = []
     for arm in simulated.arms:
-        for group, metric, ours, theirs in _values(simulated, live, arm):
+        for group, metric, ours, theirs in _values(simulated, measured, arm):
             if ours or theirs:
                 row = _row(metric, ours, theirs)
                 rows.append({"arm": arm, "group": group, "valid": arm not in invalid, **row})
@@ -150,9 +150,9 @@ def compared(simulated: Result, live: Result) -> pl.DataFrame:
 _Values = tuple[str | None, Metric, list[float], list[float]]
 
 
-def _values(simulated: Result, live: Result, arm: str) -> Iterator[_Values]:
-    """Yield every metric of an arm with its values of simulated and of live runs."""
-    whole = [_whole(result).filter(pl.col("arm") == arm) for result in (simulated, live)]
+def _values(simulated: Result, measured: Result, arm: str) -> Iterator[_Values]:
+    """Yield every metric of an arm with its values of both places."""
+    whole = [_whole(result).filter(pl.col("arm") == arm) for result in (simulated, measured)]
     columns = dict.fromkeys(name for frame in whole for name in frame.columns if name not in KEYS)
     for metric in metrics_of(columns):
         ours, theirs = (_column(frame, metric.column) for frame in whole)
@@ -162,7 +162,7 @@ def _values(simulated: Result, live: Result, arm: str) -> Iterator[_Values]:
         ("application", OF_APPLICATIONS),
     )
     for by, names in parts:
-        frames = [result.table(by).filter(pl.col("arm") == arm) for result in (simulated, live)]
+        frames = [result.table(by).filter(pl.col("arm") == arm) for result in (simulated, measured)]
         groups = list(dict.fromkeys(name for frame in frames for name in frame["group"]))
         for group in groups:
             of_group = [frame.filter(pl.col("group") == group) for frame in frames]
@@ -184,10 +184,12 @@ def _column(frame: pl.DataFrame, name: str) -> list[float]:
     return frame[name].cast(pl.Float64).drop_nulls().drop_nans().to_list()
 
 
-def _row(metric: Metric, simulated: Sequence[float], live: Sequence[float]) -> dict[str, object]:
+def _row(
+    metric: Metric, simulated: Sequence[float], measured: Sequence[float]
+) -> dict[str, object]:
     """Compare one metric."""
     ours = fmean(simulated) if simulated else None
-    theirs = fmean(live) if live else None
+    theirs = fmean(measured) if measured else None
     within = tolerance(metric)
     row: dict[str, object] = {
         "metric": metric.column,
@@ -195,13 +197,13 @@ def _row(metric: Metric, simulated: Sequence[float], live: Sequence[float]) -> d
         "unit": metric.unit,
         "n_simulated": len(simulated),
         "simulated": ours,
-        "n_live": len(live),
-        "live": theirs,
+        "n_measured": len(measured),
+        "measured": theirs,
         "tolerance": None if within is None or ours is None else within.of(ours, metric.unit),
     }
     if ours is None or theirs is None:
         return row | {"verdict": Verdict.NOT_MEASURED}
-    low, high = interval(simulated, live)
+    low, high = interval(simulated, measured)
     row |= {"difference": theirs - ours, "low": low, "high": high}
     if within is None:
         return row
@@ -209,13 +211,12 @@ def _row(metric: Metric, simulated: Sequence[float], live: Sequence[float]) -> d
 
 
 def interval(
-    simulated: Sequence[float], live: Sequence[float]
+    simulated: Sequence[float], measured: Sequence[float]
 ) -> tuple[float, float] | tuple[None, None]:
-    """Compute the 95 % bootstrap interval of the difference of two means, live minus simulated.
+    """Compute the 95 % bootstrap interval of a difference of means, measured minus simulated.
 
-    The samples are resampled independently: replication *k* of a live run shares no random numbers
-    with the simulated one.
-
+    The samples are resampled independently: replication *k* of the one place shares no random
+    numbers with that of the other.
 
     Examples
     --------
@@ -223,7 +224,7 @@ def interval(
     >>> 0.6 < low < 1.0 < high < 1.4
     True
     """
-    if min(len(simulated), len(live)) < 2:  # noqa: PLR2004 - a spread takes two
+    if min(len(simulated), len(measured)) < 2:  # noqa: PLR2004 - a spread takes two
         return None, None
     random = np.random.default_rng(1)
 
@@ -234,7 +235,7 @@ def interval(
         return sampled
 
     tail = (1.0 - LEVEL) / 2.0
-    low, high = np.quantile(means(live) - means(simulated), [tail, 1.0 - tail])
+    low, high = np.quantile(means(measured) - means(simulated), [tail, 1.0 - tail])
     return float(low), float(high)
 
 

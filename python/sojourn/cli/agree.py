@@ -1,11 +1,13 @@
-"""``sojourn agree``: run a scenario simulated and live, and compare the results."""
+"""``sojourn agree``: run a scenario in several places, and compare the results."""
 
 import json as js
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+from sojourn._core import ScenarioError
 from sojourn.agreement import page, wording
 from sojourn.agreement.agreement import LIVE, SIMULATOR, Agreement, AgreePlan
 from sojourn.agreement.agreement import scenarios as scenarios_of
@@ -24,7 +26,6 @@ from sojourn.scenario import Scenario
 
 # In the directory of --out.
 PAGE = "agreement.html"
-FOLDERS = {SIMULATOR: "sim", LIVE: "live"}
 
 
 @command(AgreePlan, rare=("simulated_replications",))
@@ -37,8 +38,8 @@ def agree(
     out: Annotated[
         Path | None,
         Argument(
-            help="Directory to save both results in, as sim and live, with the page "
-            f"{PAGE}; created if needed, with its parents.",
+            help="Directory to save the results in, each in a directory with the name of its "
+            f"place, with the page {PAGE} for each place; created if needed, with its parents.",
             metavar="DIR",
             heading=OUTPUT,
         ),
@@ -48,46 +49,62 @@ def agree(
     json: Json = False,
     strict: Strict = False,
 ) -> int:
-    """Run a scenario both simulated and live, and compare the results."""
+    """Run a scenario simulated and live, or in the kernel, and compare the results."""
     read = changed(file, change)
     planned = given.plan(scenario=read)
     scenarios = scenarios_of(planned)
-    jobs, scenario = planned.jobs, scenarios[LIVE]
+    others = [place for place in scenarios if place != SIMULATOR]
+    if report is not None and len(others) > 1:
+        message = "--report takes the page of one place; use --out for several"
+        raise ScenarioError(message)
+    jobs, scenario = planned.jobs, scenarios[others[0]]
     for one in scenarios.values():
         budget.check(one.checked, jobs=jobs, max_memory=planned.max_memory)
-    places = {} if out is None else {name: out / folder for name, folder in FOLDERS.items()}
+    folders = {} if out is None else {name: out / name for name in scenarios}
+    pages = {} if out is None else {name: out / _page(name, others) for name in others}
     with ExitStack() as stack:
         claims = {
             name: stack.enter_context(_claimed(place, scenarios[name], force=force, fresh=fresh))
-            for name, place in places.items()
+            for name, place in folders.items()
         }
-        if out is not None:
-            stack.enter_context(derived_files.claimed(derived_files.inside(out, PAGE)))
+        for place in pages.values():
+            stack.enter_context(
+                derived_files.claimed(derived_files.inside(place.parent, place.name))
+            )
         stack.enter_context(derived_files.claimed(report))
         session.say_notes(scenario.checked.notes)
-        # Live first, so that a machine that cannot do live runs fails at once.
-        executions: list[continued.KeptResult] = []
-        for backend in (LIVE, SIMULATOR):
-            execution = _executed(
+        # The simulator last, so that a machine that lacks something for the others fails at once.
+        executions: dict[str, continued.KeptResult] = {}
+        for backend in scenarios:
+            executions[backend] = _executed(
                 scenarios[backend],
                 backend,
                 jobs=jobs,
                 fresh=fresh,
                 max_memory=planned.max_memory,
             )
-            executions.append(execution)
-            if not executions[-1].result.complete:
-                return _interrupted(executions, backend)
-        live, simulated = (execution.result for execution in executions)
-        agreement = Agreement(simulated, live)
-        _show(agreement, as_json=json)
-        kept = _save({SIMULATOR: simulated, LIVE: live}, claims)
-        for execution in executions:
+            if not executions[backend].result.complete:
+                return _interrupted(list(executions.values()), backend)
+        results = {name: execution.result for name, execution in executions.items()}
+        agreements = [Agreement(results[SIMULATOR], results[name]) for name in others]
+        _show(agreements, as_json=json)
+        kept = _save(results, claims)
+        for execution in executions.values():
             execution.end(kept=kept)
         if not kept:
             return session.ENVIRONMENT
-        _write(agreement, out, report)
-    return session.judged([simulated, live], strict=strict)
+        _write(agreements, pages, report)
+    return session.judged(list(results.values()), strict=strict)
+
+
+def _page(place: str, others: list[str]) -> str:
+    """Name the page of a place in the directory of the results."""
+    return PAGE if len(others) == 1 else f"agreement-{place}.html"
+
+
+def _kind(backend: str) -> str:
+    """Write what the runs of a backend are."""
+    return "simulated" if backend == SIMULATOR else backend
 
 
 def _claimed(
@@ -106,7 +123,7 @@ def _executed(
     scenario: Scenario, backend: str, *, jobs: int | None, fresh: bool, max_memory: str | None
 ) -> continued.KeptResult:
     """Execute the runs of one backend; keep them in the run store."""
-    what = "live runs" if backend == LIVE else "simulated runs"
+    what = f"{_kind(backend)} runs"
 
     def announce(finished: int, scenario: Scenario) -> None:
         runs = f"{finished} of {scenario.runs} {what}"
@@ -127,8 +144,8 @@ def _executed(
 def _interrupted(executions: list[continued.KeptResult], backend: str) -> int:
     """Keep the finished runs, and say how to continue."""
     *earlier, last = executions
-    what = "live" if backend == LIVE else "simulated"
-    say(f"interrupted: finished {last.result.finished} of {last.result.total} {what} runs")
+    runs = f"{last.result.finished} of {last.result.total} {_kind(backend)} runs"
+    say(f"interrupted: finished {runs}")
     for execution in earlier:
         if execution.invocation is not None:
             execution.invocation.close()
@@ -138,34 +155,44 @@ def _interrupted(executions: list[continued.KeptResult], backend: str) -> int:
     return process.exit_code()
 
 
-def _show(agreement: Agreement, *, as_json: bool) -> None:
-    """Print the table, the failed checks of live runs and the findings."""
+def _show(agreements: Sequence[Agreement], *, as_json: bool) -> None:
+    """Print the table, the failed checks and the findings."""
+    first, *more = agreements
+    places = [agreement.place for agreement in agreements]
     with tolerated():
         if as_json:
-            print(js.dumps(_document(agreement), indent=2))
+            documents = [_document(agreement) for agreement in agreements]
+            print(js.dumps(documents if more else documents[0], indent=2))
         else:
-            answer = wording.answer(agreement.table)
-            print_note(f"Simulated and live: {answer}.")
+            for agreement in agreements:
+                answer = wording.answer(agreement.table)
+                print_note(f"Simulated and {agreement.place}: {answer}.")
             print()
-            title = f"{agreement.simulated.scenario.checked.name}: simulated and live"
-            found = wording.tables(agreement.table)
+            title = f"{first.simulated.scenario.checked.name}: simulated and {' and '.join(places)}"
+            found = wording.tables(first.table, first.place)
+            if more:
+                found = wording.beside({one.place: one.table for one in agreements})
             for table in found:
                 arm = f", {table.title}" if len(found) > 1 else ""
                 print_table(replace(table, title=f"{title}{arm}"))
-            print_note(wording.note(agreement.table))
-    for line in wording.failures(agreement.failed_checks):
-        say(f"error: {line}")
-    named = {check.arm for check in agreement.failed_checks}
-    if named:
-        arms = ", ".join(one for one in agreement.simulated.arms if one in named)
-        say(f"error: do not draw conclusions from rows marked {wording.INVALID}: {arms}")
-    _say_findings(agreement)
+            if not more:
+                print_note(wording.note(first.table, first.place))
+    for agreement in agreements:
+        for line in wording.failures(agreement.failed_checks, agreement.place):
+            say(f"error: {line}")
+        named = {check.arm for check in agreement.failed_checks}
+        if named:
+            arms = ", ".join(one for one in agreement.simulated.arms if one in named)
+            say(f"error: do not draw conclusions from rows marked {wording.INVALID}: {arms}")
+    _say_findings(agreements)
 
 
-def _say_findings(agreement: Agreement) -> None:
-    """Print the errors and warnings of both results, except failed checks."""
+def _say_findings(agreements: Sequence[Agreement]) -> None:
+    """Print the errors and warnings of all results, except failed checks."""
+    results = {"simulated": agreements[0].simulated}
+    results |= {agreement.place: agreement.measured for agreement in agreements}
     found: dict[tuple[str, str], list[str]] = {}
-    for name, result in (("simulated", agreement.simulated), ("live", agreement.live)):
+    for name, result in results.items():
         for finding in result.validity.findings:
             if finding.severity != "note" and "failed the backend check" not in finding.text:
                 found.setdefault((finding.severity, finding.text), []).append(name)
@@ -175,7 +202,7 @@ def _say_findings(agreement: Agreement) -> None:
 
 def _document(agreement: Agreement) -> dict[str, Any]:
     """Collect the data of the table for JSON output."""
-    results = {"simulated": agreement.simulated, "live": agreement.live}
+    results = {"simulated": agreement.simulated, "measured": agreement.measured}
     scenario = agreement.simulated.scenario
     return {
         "scenario": scenario.checked.name,
@@ -183,7 +210,8 @@ def _document(agreement: Agreement) -> dict[str, Any]:
         "seed": scenario.seed,
         "replications": scenario.checked.replications,
         "sojourn": agreement.simulated.provenance["sojourn"],
-        "live_backend": agreement.live.provenance.get("backend"),
+        "place": agreement.place,
+        "backend": agreement.measured.provenance.get("backend"),
         "validity": {
             name: {
                 "verdict": result.validity.verdict,
@@ -212,7 +240,7 @@ def _document(agreement: Agreement) -> dict[str, Any]:
 
 
 def _save(results: dict[str, Result], claims: dict[str, Any]) -> bool:
-    """Save both results; return whether both were saved."""
+    """Save the results; return whether all were saved."""
     kept = True
     for name, claim in claims.items():
         try:
@@ -223,17 +251,16 @@ def _save(results: dict[str, Result], claims: dict[str, Any]) -> bool:
     return kept
 
 
-def _write(agreement: Agreement, out: Path | None, report: Path | None) -> None:
-    """Write the page to the requested directory and file."""
-    if out is not None:
-        say(f"saved results to {', '.join(str(out / name) for name in FOLDERS.values())}")
-    files = [
-        *([] if out is None else [derived_files.inside(out, PAGE)]),
-        *([report] if report else []),
-    ]
-    if not files:
-        return
-    text = agreement.to_html()
-    for file in files:
-        page.write(text, file)
-        say(f"wrote report to {file}")
+def _write(agreements: Sequence[Agreement], pages: Mapping[str, Path], report: Path | None) -> None:
+    """Write the pages to the requested directory and file."""
+    if pages:
+        folder = next(iter(pages.values())).parent
+        names = [SIMULATOR, *pages]
+        say(f"saved results to {', '.join(str(folder / name) for name in names)}")
+    for agreement in agreements:
+        place = pages.get(agreement.place)
+        inside = None if place is None else derived_files.inside(place.parent, place.name)
+        for file in (inside, report):
+            if file is not None:
+                page.write(agreement.to_html(), file)
+                say(f"wrote report to {file}")

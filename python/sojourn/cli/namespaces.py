@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from itertools import pairwise, takewhile
 
-# Commands that always have live runs; the first is the name of the backend, too.
+# Commands that have live runs unless they say otherwise; the first is the name of the backend, too.
 LIVE, AGREE = "live", "agree"
 ON = "--on"
 HELP = {"--help", "--help-all", "-h"}
@@ -45,6 +45,8 @@ def is_live(arguments: Sequence[str]) -> bool:
     (True, True)
     >>> is_live(["run", "a.toml", "--on=sim"]), is_live(["agree", "--help"]), is_live([])
     (False, False, False)
+    >>> is_live(["agree", "a.toml", "--on=sim,linux-6.12"])
+    False
     """
     # Its options and those of the program are not separated here.
     if arguments and arguments[0] == LIVE:
@@ -53,4 +55,7 @@ def is_live(arguments: Sequence[str]) -> bool:
     own = list(takewhile(lambda argument: argument != "--", arguments))
     if not own or HELP & set(own):
         return False
-    return own[0] == AGREE or (ON, LIVE) in pairwise(own) or f"{ON}={LIVE}" in own
+    chosen = [value for name, value in pairwise(own) if name == ON]
+    chosen += [word.removeprefix(f"{ON}=") for word in own if word.startswith(f"{ON}=")]
+    # Without the option, `agree` is live; it takes several places.
+    return any(LIVE in value.split(",") for value in chosen) or (own[0] == AGREE and not chosen)

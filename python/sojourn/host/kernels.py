@@ -196,9 +196,7 @@ def _require(tools: dict[str, str]) -> None:
         raise UnavailableError(message)
 
 
-def _source(
-    wanted: str, root: Path, work: Path, steps: _Steps, say: Callable[[str], None]
-) -> Path:
+def _source(wanted: str, root: Path, work: Path, steps: _Steps, say: Callable[[str], None]) -> Path:
     """Return the directory with the source, patched unless it is the user's."""
     if wanted not in PACKAGED and Path(wanted).is_dir():
         return Path(wanted).resolve()

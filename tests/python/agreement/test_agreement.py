@@ -132,7 +132,7 @@ def test_equal_results_agree(compared: sj.Agreement, result: sj.Result) -> None:
     judged = table.filter(pl.col("tolerance").is_not_null())
     assert judged.height > 10
     assert set(judged["difference"]) == {0.0}
-    assert table["n_live"].eq(table["n_simulated"]).all()
+    assert table["n_measured"].eq(table["n_simulated"]).all()
     # Some metrics vary so much from run to run that three runs do not decide.
     assert set(judged["verdict"]) <= {"agrees", "undecided"}
     goodput = table.filter(arm="fifo", metric="goodput_down_mbit_per_s")
@@ -164,7 +164,7 @@ def test_one_group_repeats_no_metric_of_the_run() -> None:
     # One run has no interval; the verdict is that of the difference.
     assert table["low"].null_count() == table.height
     assert set(table.drop_nulls("tolerance")["verdict"]) == {"agrees"}
-    assert "with one run there is no interval" in wording.note(table)
+    assert "with one run there is no interval" in wording.note(table, "live")
 
 
 @pytest.mark.parametrize(
@@ -229,8 +229,8 @@ def test_a_metric_that_one_side_lacks_is_not_measured(
     monkeypatch.setattr(lost, "table", lambda by="run": _without(result.table(by), "ping_ms_p99"))
     table = sj.Agreement(result, lost).table.filter(metric="ping_ms_p99", arm="fq")
     assert table["verdict"].item() == "not measured"
-    assert table["live"].item() is table["difference"].item() is None
-    ((cells,),) = [part.rows for part in wording.tables(table)]
+    assert table["measured"].item() is table["difference"].item() is None
+    ((cells,),) = [part.rows for part in wording.tables(table, "live")]
     assert [plain(cell) for cell in cells[2:4]] == ["–", "–"]
 
 
@@ -239,7 +239,7 @@ def test_arms_with_a_failed_check_are_marked(compared: sj.Agreement) -> None:
     assert (failed.arm, failed.replication, failed.name) == ("fq", 1, "datapath_lateness")
     marked = compared.table.filter(pl.col("valid").not_())
     assert set(marked["arm"]) == {"fq"}
-    (table,) = wording.tables(marked)
+    (table,) = wording.tables(marked, "live")
     assert all(plain(cells[-1]).endswith("[invalid]") for cells in table.rows)
 
 
@@ -248,7 +248,7 @@ def test_results_may_differ_in_their_numbers_of_runs() -> None:
     simulated = sj.run(scenario.replace(replications=3))
     compared = sj.Agreement(simulated, sj.run(scenario.replace(replications=2)))
     assert set(compared.table["n_simulated"]) == {3}
-    assert set(compared.table["n_live"]) == {2}
+    assert set(compared.table["n_measured"]) == {2}
     assert "agrees" in set(compared.table["verdict"])
     assert "<html" in compared.to_html()
 
@@ -287,9 +287,11 @@ def test_the_page_has_tables_and_figures_and_no_scripts(compared: sj.Agreement) 
         head, *rows = re.findall(
             r"<tr>(.*?)</tr>", page.split(f"<h3>{arm}</h3>")[1].split("</table>")[0]
         )
-        assert re.findall(r">([^<]+)</th>", head) == list(wording.HEAD)
+        assert re.findall(r">([^<]+)</th>", head) == list(wording.head("live"))
         assert len(rows) == compared.table.filter(arm=arm).height
-        assert {row.count("</td>") + row.count("</th>") for row in rows} == {len(wording.HEAD)}
+        assert {row.count("</td>") + row.count("</th>") for row in rows} == {
+            len(wording.head("live"))
+        }
         assert all(("[invalid]" in row) == (arm == "fq") for row in rows)
     # Both are toggled for all arms of the scenario.
     assert page.count('type="checkbox"') == 2
@@ -369,7 +371,7 @@ def pretended(
         return continued.KeptResult(stand, execution.invocation)
 
     monkeypatch.setattr(continued, "run", run)
-    monkeypatch.setattr(module, "check", lambda _: None)
+    monkeypatch.setattr(module, "check", lambda *_: None)
 
     def agree(*options: str, failed: bool = False) -> int:
         facts[:] = [fact("default", "datapath_lateness", passed=not failed)]
@@ -394,7 +396,7 @@ def test_the_command_prints_and_saves(
     first, second = (sj.Result.load(out / name) for name in ("sim", "live"))
     assert first.complete
     again = sj.Agreement(first, second)
-    assert set(again.table["n_live"]) == {2}
+    assert set(again.table["n_measured"]) == {2}
     with pytest.raises(sj.ResultError, match="contains a result"):
         pretended("--out", str(out))
     assert pretended("--out", str(out), "--force") == 0
@@ -418,9 +420,9 @@ def test_json_has_the_table_and_the_validity_of_both(
 ) -> None:
     assert pretended("--json", failed=True) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["validity"]["live"]["verdict"] == "invalid"
+    assert document["validity"]["measured"]["verdict"] == "invalid"
     assert document["failed_checks"][0]["name"] == "datapath_lateness"
-    assert document["live_backend"]["name"] == "live"
+    assert document["backend"]["name"] == "live"
     assert {row["verdict"] for row in document["agreement"]} == {"agrees", None}
 
 
@@ -437,12 +439,12 @@ def test_a_real_live_run_agrees_in_goodput(sojourn: Command, tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     rows = {row["metric"]: row for row in document["agreement"] if row["group"] is None}
-    assert rows["goodput_down_mbit_per_s"]["live"] > 5.0
-    assert rows["ping_ms_p95"]["live"] > 20.0
+    assert rows["goodput_down_mbit_per_s"]["measured"] > 5.0
+    assert rows["ping_ms_p95"]["measured"] > 20.0
     live = sj.Result.load(tmp_path / "both" / "live")
     assert live.provenance["backend"]["name"] == "live"
     # A busy machine makes runs invalid, which proves nothing about the simulator.
-    if document["validity"]["live"]["verdict"] != "invalid":
+    if document["validity"]["measured"]["verdict"] != "invalid":
         assert rows["goodput_down_mbit_per_s"]["verdict"] == "agrees"
 
 
@@ -470,7 +472,7 @@ def test_an_interrupt_of_the_simulation_keeps_the_live_runs(
         monkeypatch.setattr(sj.Result, "finished", property(lambda _: 0))
         return execution
 
-    monkeypatch.setattr(module, "check", lambda _: None)
+    monkeypatch.setattr(module, "check", lambda *_: None)
     monkeypatch.setattr(sys, "argv", ["sojourn", "agree", "a.toml"])
     with monkeypatch.context() as patch:
         patch.setattr(continued, "run", interrupted)
@@ -480,7 +482,7 @@ def test_an_interrupt_of_the_simulation_keeps_the_live_runs(
     shown = capsys.readouterr()
     assert "interrupted: finished 0 of 1 simulated runs" in shown.err
     assert shown.err.count("to continue: sojourn agree a.toml") == 1
-    monkeypatch.setattr(module, "check", lambda _: None)
+    monkeypatch.setattr(module, "check", lambda *_: None)
     monkeypatch.setattr(continued, "run", run)
     with pytest.raises(sj.ResultError, match="different scenarios"):
         app(["agree", str(file)], standalone_mode=False)

@@ -1,0 +1,168 @@
+"""Building kernels: the file system of the guest, the folder of kernels, the command."""
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import sojourn as sj
+from sojourn.host import kernels
+from support.shell import ROOT, Command
+
+
+def test_the_folder_is_that_of_the_variable(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("SOJOURN_KERNELS", raising=False)
+    assert kernels.default_folder() == tmp_path / "sojourn" / "kernels"
+    monkeypatch.setenv("SOJOURN_KERNELS", str(tmp_path / "mine"))
+    assert kernels.default_folder() == tmp_path / "mine"
+
+
+def test_a_build_that_has_not_ended_is_not_listed(tmp_path: Path) -> None:
+    (tmp_path / "6.1").mkdir()
+    (tmp_path / "6.1" / "linux").touch()
+    assert kernels.built(tmp_path) == []
+    (tmp_path / "6.1" / "about").write_text("release=6.1.192\nseeded=yes\n")
+    (found,) = kernels.built(tmp_path)
+    assert (found.version, found.release, found.seeded) == ("6.1", "6.1.192", True)
+
+
+def test_the_guest_has_its_programs_and_their_libraries(tmp_path: Path) -> None:
+    for name in ("gcc", "cpio", "ip", "tc"):
+        if kernels._which(name) is None:  # noqa: SLF001 - as the build finds it
+            pytest.skip(f"no program {name} for the file system of a guest")
+
+    def run(words: Sequence[str]) -> None:
+        subprocess.run(words, check=True)
+
+    kernels.install_guest(ROOT, tmp_path, run)
+    archive = tmp_path / "guest.cpio"
+    listed = subprocess.run(
+        ["cpio", "-it", "--quiet"],  # noqa: S607 - in PATH
+        input=archive.read_bytes(),
+        capture_output=True,
+        check=True,
+    )
+    names = listed.stdout.decode().splitlines()
+    assert {"init", "sbin/ip", "sbin/tc", "dev/console", "host", "proc"} <= set(names)
+    assert any("libc.so" in name for name in names)
+    # A directory comes before its files.
+    assert all(
+        names.index(name.rpartition("/")[0]) < n for n, name in enumerate(names) if "/" in name
+    )
+    # Without arguments, the launcher says so by its exit code.
+    assert subprocess.run([tmp_path / "launch"], check=False).returncode == 2
+
+
+def test_the_launcher_kills_its_group_when_its_input_closes(tmp_path: Path) -> None:
+    if kernels._which("gcc") is None:  # noqa: SLF001 - as the build finds it
+        pytest.skip("no gcc for the launcher of kernels")
+    source = ROOT / "crates/kernel/guest/launch.c"
+    launcher = tmp_path / "launch"
+    subprocess.run(["gcc", "-o", launcher, source], check=True)  # noqa: S607 - in PATH
+    words = [launcher, "/bin/sh", "-c", "sleep 1000 & echo $!; wait"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        sleeper = int(running.stdout.readline())
+        running.stdin.close()
+        assert running.wait(10) == 130
+    state = Path(f"/proc/{sleeper}/stat")
+    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_a_version_without_a_source_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(kernels, "TOOLS", {})
+    monkeypatch.chdir(ROOT)
+    with pytest.raises(sj.ResultError, match=r"5\.4: expected 6\.1, 6\.12, or a directory"):
+        kernels.build("5.4", tmp_path, jobs=1, keep=False, say=lambda _: None)
+
+
+def test_missing_programs_are_named_with_their_packages(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(kernels, "TOOLS", {"no-such-compiler": "gcc-none", "sh": "dash"})
+    monkeypatch.chdir(ROOT)
+    with pytest.raises(sj.UnavailableError, match=r"install the Debian packages gcc-none$"):
+        kernels.build("6.1", tmp_path, jobs=1, keep=False, say=lambda _: None)
+
+
+def test_the_command_says_where_kernels_are(
+    sojourn: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SOJOURN_KERNELS", str(tmp_path))
+    done = sojourn("kernel", "ls")
+    assert done.stdout == f"no kernel in {tmp_path}; to build one: sojourn kernel build 6.12\n"
+    (tmp_path / "6.12").mkdir()
+    (tmp_path / "6.12" / "about").write_text("release=6.12.117\nseeded=no\n")
+    assert "linux-6.12" in sojourn("kernel", "ls").stdout
+    assert sojourn("kernel", "build", "6.12").stdout.startswith("linux-6.12 exists: ")
+
+
+def test_without_a_kernel_a_run_says_how_to_build_one(
+    sojourn: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if "linux-6.12" not in sj._core.backend_names():  # noqa: SLF001 - the names of all places
+        pytest.skip("no place linux-6.12: User-Mode Linux needs Linux on x86-64")
+    monkeypatch.setenv("SOJOURN_KERNELS", str(tmp_path))
+    done = sojourn("compare", "pfifo", "codel", "--on", "linux-6.12", "--replications", "1")
+    assert done.returncode == 3, done.stderr
+    assert "to build it: sojourn kernel build 6.12" in done.stderr
+
+
+def need_kernel() -> None:
+    """Skip the test if no kernel 6.12 was built."""
+    if "6.12" not in {one.version for one in kernels.built(kernels.default_folder())}:
+        pytest.skip("no kernel: `sojourn kernel build 6.12` builds one")
+
+
+SHORT = """
+name = "short"
+duration = "5s"
+warmup = "1s"
+rtt = "20ms"
+replications = 2
+[links.down]
+rate = "10mbit"
+[links.up]
+rate = "5mbit"
+qdisc = "fq_codel"
+[[traffic]]
+type = "tcp"
+direction = "down"
+[[traffic]]
+type = "ping"
+direction = "up"
+interval = "20ms"
+"""
+
+
+@pytest.mark.slow
+def test_agree_shows_the_kernel_beside_the_simulator(sojourn: Command, tmp_path: Path) -> None:
+    need_kernel()
+    (tmp_path / "a.toml").write_text(SHORT)
+    done = sojourn("agree", "a.toml", "--on", "sim,linux-6.12", "--out", "both")
+    assert done.returncode == 0, done.stderr
+    assert "Simulated and linux-6.12: " in done.stdout
+    compared = sj.Agreement(*(sj.Result.load(tmp_path / "both" / n) for n in ("sim", "linux-6.12")))
+    assert compared.place == "linux-6.12"
+    assert compared.measured.provenance["backend"]["kernel"].startswith("6.12.")
+    judged = compared.table.filter(group=None, metric="goodput_down_mbit_per_s")
+    assert judged["verdict"].item() == "agrees"
+
+
+@pytest.mark.slow
+def test_a_result_of_the_kernel_repeats(sojourn: Command, tmp_path: Path) -> None:
+    need_kernel()
+    (tmp_path / "a.toml").write_text(SHORT)
+    for name in ("one", "two"):
+        done = sojourn("run", "a.toml", "--on", "linux-6.12", "--fresh", "--out", name)
+        assert done.returncode == 0, done.stderr
+    one, two = (sj.Result.load(tmp_path / name) for name in ("one", "two"))
+    assert one.flows.equals(two.flows)
+    assert one.links.equals(two.links)
