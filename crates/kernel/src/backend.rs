@@ -11,7 +11,7 @@ use sojourn_scenario::Plan;
 
 use crate::folder::{Folder, Kernel};
 use crate::instructions;
-use crate::machine::{self, End, RunFolder};
+use crate::machine::{self, End, NO_PTRACE, RunFolder};
 use crate::network::Paths;
 use crate::results;
 use crate::support;
@@ -136,9 +136,7 @@ impl Backend for LinuxKernel {
         let end = machine::run(&kernel, folder.path(), plan.config.seed, cancellation);
         match end.map_err(of_files)? {
             End::Cancelled => Ok(Completion::Cancelled),
-            End::Failed(reason) if reason.contains("ptrace") => {
-                Err(BackendError::Environment(reason))
-            }
+            End::Failed(reason) if reason == NO_PTRACE => Err(BackendError::Environment(reason)),
             End::Failed(reason) => Err(self.failed(reason)),
             End::Finished => {
                 results::emit(plan, &paths, folder.path(), sink).map_err(of_files)?;

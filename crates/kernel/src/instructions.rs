@@ -367,7 +367,7 @@ fn shaper(link: &LinkConfig, rate: Rate) -> Option<Shaping> {
 fn wire(link: &LinkConfig, now: &LinkConfig) -> String {
     let mut text = format!("netem limit {WIRE_LIMIT}");
     if now.delay > Duration::ZERO {
-        let _ = write!(text, " delay {}ns", now.delay.as_nanos());
+        let _ = write!(text, " delay {}", in_tc(now.delay));
     }
     let loss = probability(now.line.loss).unwrap_or_default();
     if loss > 0.0 {
@@ -377,6 +377,12 @@ fn wire(link: &LinkConfig, now: &LinkConfig) -> String {
         let _ = write!(text, " rate {}bit", now.rate.bits_per_sec());
     }
     text
+}
+
+/// A time as `tc` reads it for `netem`, which has no unit below the microsecond.
+fn in_tc(time: Duration) -> String {
+    let nanos = time.as_nanos();
+    format!("{}.{:03}us", nanos / 1_000, nanos % 1_000)
 }
 
 /// The changes of a link: when, and the command.
@@ -436,7 +442,7 @@ fn delays(plan: &Plan, paths: &Paths, toward: Toward) -> Vec<String> {
         Toward::Servers => "d1",
         Toward::Clients => "d0",
     };
-    let netem = |delay: Duration| format!("netem limit {WIRE_LIMIT} delay {}ns", delay.as_nanos());
+    let netem = |delay: Duration| format!("netem limit {WIRE_LIMIT} delay {}", in_tc(delay));
     let classes = paths.classes(toward);
     match classes.as_slice() {
         [] | [Duration::ZERO] => return Vec::new(),

@@ -14,6 +14,9 @@ use crate::folder::Kernel;
 const MEMORY: &str = "mem=1024M";
 /// The guest's clock starts at this number of nanoseconds since 1970.
 const START: &str = "time-travel-start=1000000000000000000";
+/// Why a machine does not come up that has no right to trace its processes.
+pub(crate) const NO_PTRACE: &str =
+    "User-Mode Linux needs ptrace, which this machine or container denies";
 /// How often the run is looked at.
 const TURN: std::time::Duration = std::time::Duration::from_millis(10);
 
@@ -130,25 +133,23 @@ fn follow(machine: &mut Child, folder: &Path, cancellation: &Cancellation<'_>) -
 
 /// Why a machine stopped, in one line.
 fn reason(folder: &Path) -> String {
-    let last = |name: &str| {
-        let text = fs::read(folder.join(name)).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text).into_owned();
-        let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-        lines.next_back().map(str::to_owned)
+    let text = |name: &str| {
+        let bytes = fs::read(folder.join(name)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
     };
-    let console = fs::read(folder.join("console")).unwrap_or_default();
-    let console = String::from_utf8_lossy(&console);
-    if !folder.join("progress").exists() && console.contains("ptrace") {
-        return "User-Mode Linux needs ptrace, which this machine or container denies".to_owned();
+    let lines = |text: &str| {
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    if let Some(failure) = lines(&text("failure")).pop() {
+        // What the command said that failed.
+        return format!("{failure}: {}", lines(&text("log")).join("; "));
     }
-    let parts = [
-        last("failure"),
-        last("log").filter(|_| folder.join("failure").exists()),
-    ];
-    let parts: Vec<_> = parts.into_iter().flatten().collect();
-    if parts.is_empty() {
-        let line = last("console").unwrap_or_else(|| "no message".to_owned());
-        return format!("the guest stopped: {line}");
+    let console = lines(&text("console"));
+    // The checks at the start end with OK.
+    if (console.iter()).any(|line| line.contains("ptrace") && !line.ends_with("OK")) {
+        return NO_PTRACE.to_owned();
     }
-    parts.join(": ")
+    let last = console.last().map_or("no message", String::as_str);
+    format!("the guest stopped: {last}")
 }

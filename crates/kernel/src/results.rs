@@ -323,7 +323,7 @@ fn of_connection(
     folder: &Path,
 ) -> io::Result<FlowRecord> {
     let blank = FlowRecord {
-        counts_recovery: false,
+        // RECOVERY
         ..FlowRecord::blank(kind_of(traffic))
     };
     let at_source = read(folder, "source", n)?;

@@ -90,7 +90,7 @@ fn a_scenario_runs_in_the_kernel_and_repeats() {
     };
     let plan = plan(SCENARIO);
     let records = run(&kernel, &plan);
-    let [up, down] = records.links.as_slice() else {
+    let [down, up] = records.links.as_slice() else {
         panic!("two links");
     };
     assert_eq!((up.name.as_str(), up.series.len()), ("up", 60));
@@ -169,8 +169,8 @@ fn what_the_kernel_lacks_is_named() {
     let refused = kernel.check(&plan(&text)).unwrap_err().to_string();
     for part in [
         "backend \"linux-6.12\" does not support ",
-        "links[1].qdisc: ",
-        "links[1].jitter: ",
+        "links[0].qdisc: ",
+        "links[0].jitter: ",
         "flows[0].cc: the congestion control bbr3",
     ] {
         assert!(refused.contains(part), "{refused}");

@@ -146,9 +146,11 @@ def _estimated(estimate: dict[str, Any], jobs: int) -> str:
     megabytes = f"at most {rounded(estimate['peak_memory_bytes'] / 1e6):,} MB of memory"
     if estimate["real_s"] is not None:
         return f"{estimate['real_s']:,g} s in real time, run after run; {megabytes} for packets"
+    events = estimate["events"]
+    and_events = "" if events is None else f" and {rounded(events):,} events"
     return (
-        f"at most {rounded(estimate['packets']):,} packets and "
-        f"{rounded(estimate['events']):,} events; {cpu_time(estimate['cpu_s'])} of CPU time, "
+        f"at most {rounded(estimate['packets']):,} packets{and_events}; "
+        f"{cpu_time(estimate['cpu_s'])} of CPU time, "
         f"{cpu_time(estimate['cpu_s'] / jobs)} on {formatting.counted(jobs, 'processor')}; "
         f"{megabytes}"
     )

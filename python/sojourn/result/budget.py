@@ -16,6 +16,11 @@ from sojourn.result.formatting import size
 
 # The backend whose runs take place in real time, one after another.
 LIVE = "live"
+# What the names of backends with a Linux kernel begin with, and what a run takes in one.
+KERNEL = "linux-"
+KERNEL_BOOT_S = 1.0
+KERNEL_PACKET_S = 8e-5
+KERNEL_BYTES = 120_000_000
 # What only runs of the simulator have.
 SIMULATED = ("packets", "events", "cpu_s")
 # Results that need more than this share of the memory of the machine are announced.
@@ -120,17 +125,28 @@ def estimate(
 ) -> dict[str, Any]:
     """Estimate packets, events, CPU time and memory of the runs of a scenario.
 
-    For live runs, estimate the real time and the memory of the packet buffers instead.
+    For live runs, estimate the real time and the memory of the packet buffers instead; for runs
+    in a kernel, the CPU time and memory of the virtual machines.
     """
     estimated: dict[str, Any] = json.loads(_core.estimate(checked, jobs=jobs)) | {"real_s": None}
     if backend == LIVE:
         estimated |= _live(checked, estimated["runs"])
+    elif backend is not None and backend.startswith(KERNEL):
+        estimated |= _kernel(estimated, jobs)
     refused: _core.ScenarioError | None = None
     try:
         check(checked, jobs=jobs, max_memory=max_memory)
     except _core.ScenarioError as error:
         refused = error
     return {**estimated, "max_memory_bytes": limit(max_memory), "refused": refused}
+
+
+def _kernel(estimated: dict[str, Any], jobs: int | None) -> dict[str, Any]:
+    """Return what differs in the estimate of runs in a kernel."""
+    guests = KERNEL_BYTES * min(jobs or os.cpu_count() or 1, estimated["runs"])
+    cpu_s = estimated["runs"] * KERNEL_BOOT_S + estimated["packets"] * KERNEL_PACKET_S
+    part = {"place": "runs", "cause": "virtual machines", "bytes": guests}
+    return {"events": None, "cpu_s": cpu_s, "peak_memory_bytes": guests, "memory": [part]}
 
 
 def _live(checked: _core.Scenario, runs: int) -> dict[str, Any]:
