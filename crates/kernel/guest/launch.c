@@ -1,10 +1,11 @@
 /* Starts a virtual machine and ends it with the program that asked for it: `launch PROGRAM ARGUMENT...`.
  *
  * The machine gets a process group of its own. When standard input is closed, because the caller has ended or no longer
- * needs the machine, all processes of the group are killed. */
+ * needs the machine, all processes of the group are killed; signals to the group of the caller do not matter. */
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +21,8 @@ int main(int count, char **words)
 	if (machine == 0) {
 		int null[2];
 		setpgid(0, 0);
+		/* Also if this program is killed. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		/* Its standard input must not keep the pipe of the caller open. */
 		if (pipe(null) == 0) {
 			close(null[1]);
@@ -30,6 +33,10 @@ int main(int count, char **words)
 		_exit(127);
 	}
 	setpgid(machine, machine);
+	/* A signal to the group of the caller, such as Ctrl-C, ends the caller; its end ends the machine. */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
 	for (;;) {
 		int status;
 		struct pollfd caller = {.fd = 0, .events = POLLIN};

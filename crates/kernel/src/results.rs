@@ -323,7 +323,7 @@ fn of_connection(
     folder: &Path,
 ) -> io::Result<FlowRecord> {
     let blank = FlowRecord {
-        // RECOVERY
+        counts_recovery: false,
         ..FlowRecord::blank(kind_of(traffic))
     };
     let at_source = read(folder, "source", n)?;

@@ -115,6 +115,8 @@ pub struct FlowRecord {
     pub totals: FlowCounters,
     /// Whether the packets of `totals` are counted by their IP ECN field: of a simulated TCP connection.
     pub counts_ecn: bool,
+    /// Whether time-outs, SYNs sent again and losses of the beginning are counted (TCP, QUIC).
+    pub counts_recovery: bool,
     /// Number of datagrams sent after the warm-up that had not arrived by the end, or of echo requests without a
     /// reply; `None` for connections.
     pub missing_packets: Option<u64>,
@@ -142,6 +144,7 @@ impl FlowRecord {
             series: Vec::new(),
             totals: FlowCounters::default(),
             counts_ecn: false,
+            counts_recovery: true,
             missing_packets: None,
             lost_packets: None,
             one_way_delay: None,

@@ -92,7 +92,7 @@ impl<'a> FlowRow<'a> {
     /// Drops of the handshake and of the initial window.
     pub(crate) fn initial_losses(&self) -> Option<u64> {
         let lost = self.record.initial_losses;
-        self.of_connection(u64::from(lost.handshake) + u64::from(lost.window))
+        self.of_recovery(u64::from(lost.handshake) + u64::from(lost.window))
     }
 
     /// The share of one of the six causes in the time that they limited the flow.
@@ -109,6 +109,12 @@ impl<'a> FlowRow<'a> {
     /// A number of packets by their IP ECN field.
     pub(crate) fn by_ecn(&self, n: u64) -> Option<u64> {
         self.record.counts_ecn.then_some(n)
+    }
+
+    /// A number of connections that not every backend counts.
+    pub(crate) fn of_recovery(&self, n: u64) -> Option<u64> {
+        self.of_connection(n)
+            .filter(|_| self.record.counts_recovery)
     }
 
     /// A number that only connections have: TCP, QUIC, and an application of all its own.
@@ -296,19 +302,19 @@ fn transfer<'a>() -> Vec<Column<FlowRow<'a>>> {
             "timeouts",
             "",
             "TCP: retransmission timeouts; QUIC: probe timeouts of the data sender.",
-            Get::OptionalCount(|row| row.of_connection(row.record.totals.timeouts)),
+            Get::OptionalCount(|row| row.of_recovery(row.record.totals.timeouts)),
         ),
         Column::new(
             "syn_retransmits",
             "",
             "TCP: retransmitted SYNs; QUIC: packets that resend handshake data.",
-            Get::OptionalCount(|row| row.of_connection(row.record.totals.syn_retransmits)),
+            Get::OptionalCount(|row| row.of_recovery(row.record.totals.syn_retransmits)),
         ),
         Column::new(
             "handshake_losses",
             "",
             "Handshake packets dropped or lost since the start of the flow.",
-            Get::OptionalCount(|row| row.of_connection(row.record.initial_losses.handshake.into())),
+            Get::OptionalCount(|row| row.of_recovery(row.record.initial_losses.handshake.into())),
         ),
         Column::new(
             "initial_losses",

@@ -1,6 +1,9 @@
 """Building kernels: the file system of the guest, the folder of kernels, the command."""
 
+import os
+import signal
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -64,14 +67,24 @@ def test_the_launcher_kills_its_group_when_its_input_closes(tmp_path: Path) -> N
     launcher = tmp_path / "launch"
     subprocess.run(["gcc", "-o", launcher, source], check=True)  # noqa: S607 - in PATH
     words = [launcher, "/bin/sh", "-c", "sleep 1000 & echo $!; wait"]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
+    with subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0
+    ) as running:
         assert running.stdin is not None
         assert running.stdout is not None
         sleeper = int(running.stdout.readline())
+        # As Ctrl-C, which reaches the whole group of the command: only its end counts.
+        os.killpg(running.pid, signal.SIGINT)
+        assert Path(f"/proc/{sleeper}").exists()
         running.stdin.close()
         assert running.wait(10) == 130
     state = Path(f"/proc/{sleeper}/stat")
-    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
+    for _ in range(100):
+        if not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z":
+            break
+        time.sleep(0.05)
+    else:
+        pytest.fail("the child of the machine still runs")
 
 
 def test_a_version_without_a_source_is_refused(
