@@ -51,9 +51,9 @@ def build(
 ) -> int:
     """Build a User-Mode Linux, for runs with the queues and the TCP of the Linux kernel.
 
-    It takes about 5 minutes on one processor and 2 GB of disk, of which 10 MB stay. The kernel is
-    in $SOJOURN_KERNELS, or in sojourn/kernels in the user's cache directory. The source is
-    downloaded as a Debian package; nothing is installed, and no root is needed.
+    It takes minutes, and 2 GB of disk until it ends. The kernel is in $SOJOURN_KERNELS, or in
+    sojourn/kernels in the user's cache directory. The source is downloaded as a Debian package;
+    nothing is installed, and no root is needed.
     """
     folder = kernels.default_folder()
     known = {one.version: one for one in kernels.built(folder)}

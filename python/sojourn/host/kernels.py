@@ -126,14 +126,11 @@ def build(
     work.mkdir(parents=True, exist_ok=True)
     steps = _Steps(work / "log")
     source = _source(wanted, root, work, steps, say)
-    say("compiling the kernel, which takes about 5 minutes on one processor")
+    say("compiling the kernel, which takes minutes")
     objects = work / "objects"
     objects.mkdir(exist_ok=True)
     make = ("make", f"-C{source}", *_ARCHITECTURE, f"O={objects}")
-    steps.run([*make, "x86_64_defconfig"])
-    with (objects / ".config").open("a", encoding="utf-8") as config:
-        config.write((root / "kernel" / "config").read_text(encoding="utf-8"))
-    steps.run([*make, "olddefconfig"])
+    steps.run([*make, f"KCONFIG_ALLCONFIG={root / 'kernel' / 'config'}", "allnoconfig"])
     steps.run([*make, f"-j{jobs}", "linux"])
     release = (objects / "include/config/kernel.release").read_text(encoding="utf-8").strip()
     version = _version(release)
