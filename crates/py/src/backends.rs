@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use sojourn_backend::{BackendError, Registry};
-use sojourn_kernel::Folder;
+use sojourn_kernel::{Folder, LinuxKernel};
 use sojourn_lab::{Build, Capture};
 use sojourn_sim::Simulator;
 
@@ -19,9 +19,9 @@ pub(crate) fn registry() -> Registry {
     let simulator = Simulator {
         commit: commit.clone(),
     };
-    let kernels = sojourn_kernel::LinuxKernel::all(&Folder::of_user(), commit.as_deref());
+    let kernels = LinuxKernel::all(&Folder::of_user(), commit.as_deref());
     let registry = with_live(Registry::new().with(Box::new(simulator)), commit);
-    let add = |registry: Registry, kernel| registry.with(Box::new(kernel));
+    let add = |registry: Registry, kernel: LinuxKernel| registry.with(Box::new(kernel));
     kernels.into_iter().fold(registry, add)
 }
 
