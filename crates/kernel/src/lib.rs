@@ -1,6 +1,6 @@
 //! The Linux kernel as a place for runs: its queues, its TCP and its `netem`, in virtual time.
 //!
-//! A run boots a User-Mode Linux with `time-travel=inf-cpu`: the clock of the guest jumps to the next timer whenever the
+//! A run boots a User-Mode Linux with `time-travel=inf-cpu`: the clock of the guest jumps to the next timer when the
 //! guest is idle and stands still while it computes, so that the load of the machine cannot change a result. Several
 //! runs at once do not disturb each other either.
 //!

@@ -154,7 +154,7 @@ Jobs = Annotated[
 Backend = Annotated[
     str | None,
     Argument(
-        help=f"Where the runs are executed: {' or '.join(_core.backend_names())}.",
+        help=f"Where the runs are executed: {', '.join(_core.backend_names())}.",
         unset=_core.backend_names()[0],
         known=tuple(_core.backend_names()),
         metavar="PLACE",

@@ -290,7 +290,10 @@ def test_another_build_on_a_worker_is_named(base: sj.Scenario, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--on", "dusk"), "^--on dusk: unknown; expected sim, live, dask or dask://"),
+        (
+            ("--on", "dusk"),
+            r"^--on dusk: unknown; expected sim, live, (linux-\S+, )*dask or dask://",
+        ),
         (("--on", "dask://head"), "^--on dask://head: expected dask or dask://HOST:PORT"),
         (("--on", "dask://head:99999"), "expected dask or dask://HOST:PORT"),
         (("--on", "dask://head:8786"), "requires --shared; expected s3"),

@@ -126,7 +126,10 @@ def test_a_search_warns_if_the_shared_store_cannot_be_written(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--on", "dusk"), "^--on dusk: unknown; expected sim, live, dask or dask://"),
+        (
+            ("--on", "dusk"),
+            r"^--on dusk: unknown; expected sim, live, (linux-\S+, )*dask or dask://",
+        ),
         (("--on", "dask://head:8786"), "requires --shared; expected s3"),
         (("--shared", "s3://"), "^--shared s3://: expected s3://bucket/prefix or a directory$"),
         (("--shared", "s3:/x"), "^--shared s3:/x: expected s3://bucket/prefix or a directory$"),
