@@ -318,7 +318,7 @@ def test_the_page_replaces_only_reports(compared: sj.Agreement, tmp_path: Path) 
 
 def refusal(scenario: sj.Scenario) -> str:
     with pytest.raises(sj.ScenarioError) as refused:
-        module.check(scenario)
+        module.check(scenario, ["live"])
     return str(refused.value)
 
 
