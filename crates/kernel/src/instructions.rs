@@ -538,7 +538,7 @@ fn traffic(
             ));
         }
         // Refused before.
-        Traffic::Quic { .. } | Traffic::App(_) | Traffic::Program(_) => {}
+        Traffic::Quic { .. } | Traffic::App(_) | Traffic::Program(_) | Traffic::Bridged => {}
     }
     Ok(())
 }

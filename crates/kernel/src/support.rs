@@ -165,6 +165,10 @@ fn of_flow(flow: &FlowConfig) -> Option<Missing> {
         }
         Traffic::App(_) => Some(("type", ONLY.into())),
         Traffic::Program(_) => Some(("type", "a program (only live runs start one)".into())),
+        Traffic::Bridged => Some((
+            "type",
+            "packets of other machines (only `sojourn bridge` passes them)".into(),
+        )),
         Traffic::Datagrams(config) => match config.kind() {
             DatagramKind::Media(_) => Some(("type", "media, whose receiver is simulated".into())),
             kind if kind

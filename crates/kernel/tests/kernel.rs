@@ -119,11 +119,13 @@ fn a_scenario_runs_in_the_kernel_and_repeats() {
     assert_eq!((udp.totals.sent_packets, udp.lost_packets), (500, Some(0)));
     let delay = udp.one_way_delay.as_ref().unwrap().mean().unwrap() / 1e6;
     assert!((10.8..20.0).contains(&delay), "{delay} ms");
+    // Slow start of the download fills the queue of pie at first.
     let rtts: Vec<f64> = (ping.pings.iter())
+        .filter(|ping| ping.sent.as_secs_f64() >= 2.0)
         .filter_map(|ping| Some(ping.rtt?.as_millis_f64()))
         .collect();
     assert!(
-        rtts.len() > 290 && rtts.iter().all(|rtt| (60.0..75.0).contains(rtt)),
+        rtts.len() >= 195 && rtts.iter().all(|rtt| (60.0..75.0).contains(rtt)),
         "{rtts:?}"
     );
     assert!(
