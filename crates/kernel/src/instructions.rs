@@ -339,8 +339,14 @@ fn queue(link: &LinkConfig, device: &str) -> io::Result<Vec<String>> {
     Ok(lines)
 }
 
+/// The words of a queue. No address is translated in the guest, whose kernel refuses both words of `cake` without
+/// connection tracking.
 fn queue_words<E: std::fmt::Display>(line: Result<String, E>) -> io::Result<String> {
-    line.map_err(|error| io::Error::other(error.to_string()))
+    let line = line.map_err(|error| io::Error::other(error.to_string()))?;
+    let words = line
+        .split(' ')
+        .filter(|word| !matches!(*word, "nat" | "nonat"));
+    Ok(words.collect::<Vec<_>>().join(" "))
 }
 
 /// The words of a shaper.
