@@ -159,7 +159,7 @@ sweep-kills: setup ## Kill a sweep of 500 runs 200 times: the command, and worke
 
 live-kills: setup ## Start and stop 1,000 live runs and kill 200 of each kind at random times: nothing may remain.
 	SOJOURN_CYCLES=1000 SOJOURN_KILLS=200 $(BIN)/python -m pytest --quiet -rs --timeout 1800 tests/python/live/test_ends.py \
-		tests/python/live/test_internet.py tests/python/live/test_bridge.py
+		tests/python/live/test_internet.py tests/python/live/test_bridge.py tests/python/live/test_interop.py
 
 interop: setup ## Run aioquic and ngtcp2 (apt-get: ngtcp2-client, ngtcp2-server) against each other over the scenarios of the QUIC interop runner, as root: 10 minutes.
 	@mkdir -p target && rm -f target/interop.md

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use crate::error::LiveError;
-use crate::namespace::Port;
+use crate::namespace::{Port, enlarge_buffer};
 use crate::netlink::{Link, Netlink};
 use crate::nftables::{Chain, Family, Hook, Rule, Table};
 use crate::sys;
@@ -197,8 +197,10 @@ fn silence(name: &str) -> Result<Table, LiveError> {
 
 fn port(name: &str, link: &Link) -> Result<Port, LiveError> {
     let open = || {
+        let receiver = sys::frame_socket(link.index)?;
+        enlarge_buffer(&receiver);
         Ok::<_, io::Error>(Port::Frames {
-            receiver: sys::frame_socket(link.index)?,
+            receiver,
             sender: sys::frame_sender(link.index, MARK)?,
             mtu: usize::try_from(link.mtu).unwrap_or(usize::MAX),
         })

@@ -279,14 +279,19 @@ pub(crate) fn pair(far: &str, numbers: [u8; 2], namespace: &Namespace) -> io::Re
     // A socket reports once that its device was down.
     netlink.up(device)?;
     let socket = sys::packet_socket(device)?;
-    if sockopt::set_socket_recv_buffer_size_force(&socket, SOCKET_BUFFER).is_err() {
-        let _ = sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BUFFER);
-    }
+    enlarge_buffer(&socket);
     Ok(Port::Packet {
         socket,
         device,
         hardware: hardware(2),
     })
+}
+
+/// Lets a packet socket hold more of what has arrived.
+pub(crate) fn enlarge_buffer(socket: &OwnedFd) {
+    if sockopt::set_socket_recv_buffer_size_force(socket, SOCKET_BUFFER).is_err() {
+        let _ = sockopt::set_socket_recv_buffer_size(socket, SOCKET_BUFFER);
+    }
 }
 
 /// The index of a device of the calling thread's namespace.

@@ -15,7 +15,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use crate::bridge::{existing, may_use_frames, refused};
 use crate::error::LiveError;
-use crate::namespace::Port;
+use crate::namespace::{Port, enlarge_buffer};
 use crate::netlink::{Link, Netlink, Subnet};
 use crate::nftables::{Chain, Family, Hook, Rule, Table};
 use crate::routed::{Gate, Routed};
@@ -159,8 +159,10 @@ fn forwards(name: &str) -> bool {
 }
 
 fn open_port(link: &Link, gate: Gate) -> io::Result<Port> {
+    let receiver = sys::frame_socket(link.index)?;
+    enlarge_buffer(&receiver);
     Ok(Port::Routed(Box::new(Routed {
-        receiver: sys::frame_socket(link.index)?,
+        receiver,
         // A kernel may lack a version of IP.
         senders: [
             sender(AddressFamily::INET, link.index)?,

@@ -122,6 +122,7 @@ pub(crate) struct PyInterop {
 impl PyInterop {
     #[new]
     #[pyo3(signature = (words, interfaces, *, ready=None, logs=None))]
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 passes values")]
     fn new(
         words: Vec<String>,
         interfaces: [String; 2],

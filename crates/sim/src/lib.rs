@@ -102,7 +102,9 @@ pub(crate) fn unsupported(config: &Config) -> impl Iterator<Item = Feature> {
     flows.filter_map(|(n, flow)| {
         let what = match flow.traffic {
             Traffic::Program(_) => "a program (only live runs start programs)",
-            Traffic::Bridged => "packets of other machines (only `sojourn bridge` passes them)",
+            Traffic::Bridged => {
+                "packets of other machines (only `sojourn bridge` and `sojourn interop` pass them)"
+            }
             _ => return None,
         };
         Some(Feature {

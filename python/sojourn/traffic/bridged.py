@@ -10,8 +10,8 @@ from sojourn.traffic.block import TrafficBlock
 class Bridged(TrafficBlock):
     """The packets of one direction of a bridge, from the machines behind its interfaces.
 
-    Only ``sojourn bridge`` and ``sojourn interop`` pass them; the simulator and other live runs reject them. The
-    parameters are those of :class:`TrafficBlock`. `count` must be 1.
+    Only ``sojourn bridge`` and ``sojourn interop`` pass them; the simulator and other live runs
+    reject them. The parameters are those of :class:`TrafficBlock`. `count` must be 1.
 
     Examples
     --------

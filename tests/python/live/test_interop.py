@@ -8,6 +8,7 @@ import shlex
 import socket
 import statistics
 import threading
+import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -30,6 +31,7 @@ from support.interop import (
     note,
 )
 from support.live_probe import folder, needed
+from support.testbed import kill_runs
 
 __all__ = ["folder"]
 
@@ -69,6 +71,16 @@ CASES = {
     "aqm": Case("aqm --delay=15ms --bandwidth=10Mbps --qdisc=fq_codel", (5 * MIB,)),
     "l4s": Case("l4s --delay=15ms --bandwidth=10Mbps", (5 * MIB,)),
 }
+
+
+RUN = f"""
+from sojourn.cli import interop
+
+words = "rebind {LINE} --first-rebind=1s".split()
+described = _core.Interop(words, ("eth0", "eth1"), ready=57832)
+run = interop.composed("kills", described, "60s").checked
+where = {{"interop": described}}
+"""
 
 
 @pytest.fixture
@@ -168,7 +180,12 @@ def check_datagrams(done: Done) -> None:
 
 
 def check_short_queue(done: Done) -> None:
-    assert done.links["down"]["sojourn_ms_p95"] < 40
+    # With the FIFO of the case before, 78 ms to 111 ms; slow start is a large part of a download.
+    assert done.links["down"]["sojourn_ms_p95"] < 60
+
+
+def check_long_queue(done: Done) -> None:
+    assert done.links["down"]["sojourn_ms_p95"] > 60
 
 
 def check_ngtcp2(name: str, done: Done) -> None:
@@ -192,6 +209,7 @@ CHECKS: dict[str, Callable[[Done], None]] = {
     "udpcrosstraffic": check_datagrams,
     "aqm": check_short_queue,
     "l4s": check_short_queue,
+    "fifo": check_long_queue,
 }
 PAIRS = [(client, server) for client in PROGRAMS for server in PROGRAMS if client != server]
 # Of the programs, only ngtcp2 reports ECN, and fills a link of 100 Mbit/s.
@@ -256,11 +274,18 @@ if "SOJOURN_INTEROP" in os.environ:
             check_ngtcp2(name, done)
 
 
+if "SOJOURN_KILLS" in os.environ:
+
+    def test_kills_at_random_moments_leave_nothing(network: Bed, folder: Path) -> None:
+        # Until the kernel has added its routes of IPv6.
+        time.sleep(3)
+        kill_runs(RUN, network.sim.prefix, network.sim, folder, longest_s=0.2)
+
+
 def test_a_scenario_that_is_not_valid_is_refused(folder: Path) -> None:
     user = needed()
     cases = {
         "": "no scenario; expected one of simple-p2p, drop-rate, ",
-        "simple-p2p --delay=15ms": "simple-p2p: missing option --bandwidth",
         "simple-p2p --delay='15ms": "no closing quotation",
         f"simple-p2p {LINE} --qdisc=fq_coddle": 'unknown queue "fq_coddle"',
     }
