@@ -85,8 +85,8 @@ def interop(given: Given[InteropPlan], *, output: session.Output, strict: Strict
     """Be the network of the QUIC interop runner: route between two interfaces, as root.
 
     SCENARIO is one of quic-network-simulator, with its options, such as "simple-p2p --delay=15ms
-    --bandwidth=10Mbps --queue=25", and takes --qdisc with any queue. Both interfaces need addresses,
-    to which the hosts send what is for the other network. Ctrl-C ends the command.
+    --bandwidth=10Mbps --queue=25", and takes --qdisc with any queue. Both interfaces need
+    addresses, to which the hosts send what is for the other network. Ctrl-C ends the command.
     """
     planned = given.plan()
     text = planned.scenario or os.environ.get("SCENARIO", "")
