@@ -50,6 +50,7 @@ type Statistic = (&'static str, Option<(&'static str, usize)>, f64);
 #[pymethods]
 impl PyPath {
     #[new]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     #[pyo3(signature = (forward, reverse=None, *, forward_trace=None, reverse_trace=None, seed=0, events=false, strict=false, capture=None))]
     fn new(
         forward: &str,

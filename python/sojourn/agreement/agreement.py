@@ -171,18 +171,7 @@ class AgreePlan(Plan):
 
 
 def places(on: str) -> list[str]:
-    """Return the places that are compared with the simulator.
-
-    Examples
-    --------
-    >>> places("sim,live,linux-6.12")
-    ['live', 'linux-6.12']
-
-    Raises
-    ------
-    ScenarioError
-        No place is named, or one that this build does not have.
-    """
+    """Return the places in a text such as "sim,live,linux-6.12" to compare the simulator with."""
     known = [name for name in _core.backend_names() if name != SIMULATOR]
     named = [name.strip() for name in on.split(",")]
     found = list(dict.fromkeys(name for name in named if name != SIMULATOR))

@@ -77,13 +77,7 @@ def built(folder: Path) -> list[Kernel]:
 
 
 def checkout() -> Path:
-    """Find the checkout with the patches and the programs of the guest.
-
-    Raises
-    ------
-    UnavailableError
-        There is none: packages leave out the patches.
-    """
+    """Find the checkout with the patches and the programs of the guest; packages have neither."""
     for place in (Path.cwd(), Path(__file__).resolve().parents[3]):
         if (place / "kernel" / "config").is_file() and (place / "crates" / "kernel").is_dir():
             return place
@@ -96,26 +90,9 @@ def build(
 ) -> Kernel:
     """Build a kernel and the file system of its guest.
 
-    Parameters
-    ----------
-    wanted
-        A version that Debian has, a directory with the source, or a ``.tar`` file of it. The
-        source in a directory is not patched.
-    folder
-        The directory of the kernels.
-    jobs
-        Compilers at once.
-    keep
-        Whether the source and the objects stay, to build modules.
-    say
-        Is called with what is done next.
-
-    Raises
-    ------
-    UnavailableError
-        This machine lacks something.
-    ResultError
-        A step of the build fails; the message names its log.
+    `wanted` is a version that Debian has, or a directory with the source or a ``.tar`` file of it;
+    the source in a directory is not patched. With `keep`, the source and the objects stay. `say` is
+    called with what is done next.
     """
     if platform.system() != "Linux" or platform.machine() != "x86_64":
         message = "User-Mode Linux needs Linux on x86-64, and ptrace"
@@ -214,12 +191,16 @@ def _source(wanted: str, root: Path, work: Path, steps: _Steps, say: Callable[[s
         message = f"{wanted}: expected {known}, or a directory or .tar file with the source"
         raise ResultError(message)
     say("unpacking the source")
-    shutil.rmtree(source, ignore_errors=True)
-    source.mkdir()
-    steps.run(["tar", "-xf", str(archive), "-C", str(source), "--strip-components=1"])
+    unpacked = work / "unpacked"
+    for folder in (source, unpacked):
+        shutil.rmtree(folder, ignore_errors=True)
+    unpacked.mkdir()
+    steps.run(["tar", "-xf", str(archive), "-C", str(unpacked)])
+    (folder,) = unpacked.iterdir()
+    folder.rename(source)
     shutil.rmtree(work / "package", ignore_errors=True)
     for patch in sorted((root / "kernel/patches").glob("*.patch")):
-        steps.run(["patch", "-p1", f"--input={patch}"], cwd=source)
+        steps.run(["patch", "-p1", "-i", str(patch)], cwd=source)
     (source / "patched").touch()
     return source
 
