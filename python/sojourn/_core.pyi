@@ -21,6 +21,7 @@ __all__ = [
     "DrivenQueue",
     "Folder",
     "Invocation",
+    "LinkControl",
     "Measurements",
     "Meter",
     "NotRegularError",
@@ -1000,17 +1001,35 @@ class Interop:
     def qdiscs(self) -> tuple[str, str]:
         """The queues for packets to the client and to the server."""
 
+@final
+class LinkControl:
+    """Changes the links of a running live run, from any thread."""
+
+    def __new__(cls) -> LinkControl: ...
+    def change(self, changes: Sequence[tuple[str, str]]) -> tuple[float, list[tuple[str, str]]]:
+        """Change links: pairs of a name and the keys of a change as JSON.
+
+        All take effect at once, or none. Return the time in seconds and the settings of all links
+        afterwards, each as JSON; without changes, the present ones. Raises :class:`ScenarioError`
+        if a change is not valid or the run has ended.
+        """
+
+    def watch(self) -> None:
+        """From now on, `watch` of the run is called with the links and their flows."""
+
 def run_program(
     scenario: Scenario,
     *,
     ecn: bool = False,
     watch: Callable[[str], object] | None = None,
+    links: bool = False,
     flows: bool = False,
     capture: Capture | None = None,
     internet: bool = False,
     bridge: tuple[str, str] | None = None,
     force: bool = False,
     interop: Interop | None = None,
+    control: LinkControl | None = None,
 ) -> tuple[Outcome, int | None, bool]:
     """Run the program of a scenario, which has the terminal of this process, until it ends.
 
@@ -1019,8 +1038,10 @@ def run_program(
     interfaces with the default route of the machine. `interop` has two networks of the machine,
     and what happens to packets between them.
     `watch` is called once per second, on the main thread, with the links in the last second, as
-    JSON; with `flows` also the transport flows of each link.
-    `capture` receives the packets. Return the outcome, whose scenario has the duration that the run
+    JSON: from the start if `links` or `flows` is set, otherwise once `control` asks for it; with
+    `flows` also the transport flows of each link.
+    `capture` receives the packets. `control` changes the links during the run; it is of one run.
+    Return the outcome, whose scenario has the duration that the run
     took, the exit code of the program (None if it was still running), and whether a signal ended
     the run.
     """

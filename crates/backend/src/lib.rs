@@ -4,6 +4,7 @@
 //! schedules runs, and knows a backend only by this contract: a backend is one crate that
 //! implements it and one line that adds it to a [`Registry`].
 
+mod changes;
 mod routes;
 
 use std::borrow::Cow;
@@ -16,6 +17,7 @@ use sojourn_records::{FlowKind, RecordSink};
 use sojourn_scenario::plan::{FlowConfig, Traffic};
 use sojourn_scenario::{ConfigError, Plan};
 
+pub use changes::LinkChanges;
 pub use routes::{Direction, NextHop, Passage, Routes, Step};
 
 /// Runs plans: a simulator, or a datapath with real packets.

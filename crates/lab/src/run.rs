@@ -324,7 +324,7 @@ pub fn run_while_it_lasts(
     let duration = ("duration".to_owned(), format!("\"{millis}ms\""));
     let lasted = scenario.changed(&[duration]);
     let lasted = lasted.map_err(|e| failed(format!("the run of {millis} ms is too short: {e}")))?;
-    let plan = lasted.plan(0, 0);
+    let plan = controlled(lasted.plan(0, 0), &records);
     let piece = Piece::of(run.cell(&plan, &records));
     Ok(Outcome::of(lasted, Provenance::of(backend), vec![piece], 1))
 }

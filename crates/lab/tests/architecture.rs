@@ -61,7 +61,12 @@ const EDGES: [(&str, &[&str]); 25] = [
     ("sojourn-store", &[]),
     (
         "sojourn-backend",
-        &["sojourn-net", "sojourn-scenario", "sojourn-records"],
+        &[
+            "sojourn-net",
+            "sojourn-qdisc",
+            "sojourn-scenario",
+            "sojourn-records",
+        ],
     ),
     (
         "sojourn-sim",

@@ -17,6 +17,7 @@ use sojourn_scenario::Plan;
 use sojourn_scenario::plan::{FlowConfig, Traffic};
 use sojourn_transport::{CcSpec, ReceiveBuffer, ReceiverParams, SenderParams};
 
+use crate::control::Changes;
 use crate::flows::MOST_FLOWS;
 use crate::run::{Ended, Options, Reach, Watcher, run};
 use crate::{NAME, kernel_release};
@@ -30,6 +31,8 @@ pub struct Live {
     pub options: Options,
     ended: Mutex<Option<Ended>>,
     watcher: Option<Box<Watcher>>,
+    /// Of the next run.
+    changes: Mutex<Option<Changes>>,
 }
 
 impl fmt::Debug for Live {
@@ -49,6 +52,7 @@ impl Live {
             options,
             ended: Mutex::default(),
             watcher: None,
+            changes: Mutex::default(),
         }
     }
 
@@ -59,6 +63,13 @@ impl Live {
             watcher: Some(watcher),
             ..self
         }
+    }
+
+    /// The same; `changes` are asked for during its next run, by the other end of [`Control`](crate::Control).
+    #[must_use]
+    pub fn changed_by(self, changes: Changes) -> Self {
+        *locked(&self.changes) = Some(changes);
+        self
     }
 
     /// How the last run ended; `None`: no run has ended.
@@ -138,6 +149,7 @@ impl Backend for Live {
             plan,
             &self.options,
             self.watcher.as_deref(),
+            locked(&self.changes).take(),
             cancellation,
             sink,
         )?;

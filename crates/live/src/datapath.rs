@@ -10,9 +10,10 @@ use rustix::time::{ClockId, clock_gettime};
 use sojourn_net::{Duration, Instant};
 use sojourn_path::ip::Parsed;
 use sojourn_path::links::Events;
-use sojourn_records::{Histogram, LinkRecord, SignalRecord};
+use sojourn_records::{ChangeRecord, Histogram, LinkRecord, SignalRecord};
 
 use crate::clock::{Clock, Wait, Waiting, poll_for};
+use crate::control::Changes;
 use crate::cross::CrossTraffic;
 use crate::ethernet::{self, Read};
 use crate::flows::{Flows, Side};
@@ -62,6 +63,8 @@ pub(crate) struct Moved {
     pub(crate) links: Vec<LinkRecord>,
     pub(crate) flows: Vec<FlowProbe>,
     pub(crate) events: Vec<SignalRecord>,
+    /// What was asked for during the run.
+    pub(crate) changes: Vec<ChangeRecord>,
     pub(crate) counted: Counted,
     /// What was done to packets at the end of their path, and the cross traffic, in words.
     pub(crate) impairment: Option<String>,
@@ -146,11 +149,17 @@ impl<'a, 'c> Datapath<'a, 'c> {
         }
     }
 
-    /// Moves packets until `end` or until `stop` is true; returns what was observed.
+    /// Moves packets until `end` or until `stop` is true, and makes the `changes` that are asked for; returns what was
+    /// observed.
     ///
     /// # Errors
     /// If a device cannot be read.
-    pub(crate) fn run(mut self, end: Instant, stop: &AtomicBool) -> io::Result<Moved> {
+    pub(crate) fn run(
+        mut self,
+        end: Instant,
+        stop: &AtomicBool,
+        changes: Option<&Changes>,
+    ) -> io::Result<Moved> {
         // A shorter slack makes sleeps end on time; if the kernel refuses, the default of 50 µs applies.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         // The thread does little work at a time, but must do it on time. Without the privilege it keeps its priority.
@@ -161,6 +170,13 @@ impl<'a, 'c> Datapath<'a, 'c> {
         let stopped = loop {
             let now = self.clock.now();
             self.network.on_timer(now, &mut self.counted.lateness);
+            while let Some(asked) = changes.and_then(Changes::next) {
+                if asked.watches {
+                    self.network.watch();
+                }
+                // Who asked may have gone.
+                let _ = asked.answer.send(self.network.change(now, &asked.changes));
+            }
             self.write();
             self.send_cross_traffic(now);
             if now >= end || stop.load(Ordering::Relaxed) {
@@ -185,6 +201,7 @@ impl<'a, 'c> Datapath<'a, 'c> {
         self.counted.cpu = Duration::from_nanos(thread_time().saturating_sub(before));
         self.counted.elapsed = stopped.since(Instant::ZERO);
         let ends = self.network.ends.take();
+        let made = self.network.take_changes();
         let (links, mut observed) = self.network.finish(stopped);
         if let Some(capture) = observed.capture.take() {
             capture.finish();
@@ -194,6 +211,7 @@ impl<'a, 'c> Datapath<'a, 'c> {
             links,
             flows: observed.flows,
             events: observed.events.map_or_else(Vec::new, Events::finish),
+            changes: made,
             counted: self.counted,
             impairment: ends.and_then(|ends| ends.impaired.described()),
             cross: self.cross.map(|cross| cross.described(stopped)),

@@ -9,6 +9,7 @@
 //! * `sys`, `netlink`, `namespace`, `space`, `program`: namespaces, devices and processes. `sys` is the only module with
 //!   `unsafe`; `space` counts the packets that the hosts discard.
 //! * `internet`, `forwarding`, `nftables`: the way from the server's namespace to the network of the machine.
+//! * `control`, `view`: changes during a run, and what it shows meanwhile.
 //! * `bridge`, `ethernet`: two interfaces of the machine in place of the namespaces.
 //! * `router`, `routed`: two networks of the machine in place of the namespaces.
 //! * `interop`, `impairment`, `cross`, `traces`: the scenarios of the QUIC network simulator between two networks.
@@ -22,6 +23,7 @@ mod bridge;
 mod capture;
 mod clock;
 mod connections;
+mod control;
 mod cross;
 mod datapath;
 mod error;
@@ -56,13 +58,14 @@ mod view;
 
 pub use backend::Live;
 pub use bridge::Interfaces;
+pub use control::{Changes, Control, Settings};
 pub use cross::Cross;
 pub use error::LiveError;
 pub use impairment::{Blackhole, Chance, Impairment, Rebind};
 pub use interop::{Interop, InteropError};
 pub use namespace::enter_user_namespace;
 pub use router::Networks;
-pub use run::{BUFFER_BYTES, Ended, Options, Reach, Routing, Watcher, run};
+pub use run::{BUFFER_BYTES, Ended, Options, Reach, Routing, Shows, Watcher, run};
 pub use view::{FlowView, LinkView};
 
 /// The name of the backend.

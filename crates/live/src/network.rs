@@ -6,19 +6,21 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use sojourn_backend::{Direction, NextHop, Passage, Routes, Step};
-use sojourn_net::{Bytes, Instant, Rate, Rng};
+use sojourn_backend::{Direction, LinkChanges, NextHop, Passage, Routes, Step};
+use sojourn_net::{Bytes, Instant, Rate, Rng, instead_of};
 use sojourn_path::links::{Carried, Events, Line, Link, LinkProbe, Verdict, Wire};
 use sojourn_qdisc::{LinkFacts, Qdisc, QdiscSpec, QueueChange};
-use sojourn_records::{Histogram, LinkCounters, LinkRecord};
-use sojourn_scenario::plan::{Config, ConfigError, LinkConfig};
+use sojourn_records::{ChangeRecord, Histogram, LinkCounters, LinkRecord};
+use sojourn_scenario::changed_keys;
+use sojourn_scenario::plan::{Change, Config, ConfigError, LinkConfig, Request};
 
+use crate::control::{MOST_CHANGES, Settings};
 use crate::flows::Side;
 use crate::frame::{Frame, Pool};
 use crate::impairment::Impaired;
 use crate::observed::{FlowProbe, Observed, Observers};
 use crate::timers::{Timer, Timers};
-use crate::view::VIEW_INTERVAL;
+use crate::view::{State, VIEW_INTERVAL};
 
 /// Largest Ethernet frame, which queues use as the MTU.
 const FRAME: Bytes = Bytes(1_514);
@@ -42,8 +44,11 @@ pub(crate) struct Network<'c> {
     wires: Vec<Wire<Frame>>,
     lines: Vec<Line<Frame>>,
     timers: Timers,
-    /// Number of changes of each link so far.
+    /// Number of changes of the plan of each link so far.
     changed: Vec<usize>,
+    changes: LinkChanges,
+    /// Number of changes that were asked for and that the views have shown.
+    shown: usize,
     pub(crate) observed: Observed<'c>,
     /// Counters of each link up to the end of the warm-up.
     before: Vec<LinkCounters>,
@@ -107,6 +112,8 @@ impl<'c> Network<'c> {
                 traces: observers.traces,
             },
             changed: vec![0; links.len()],
+            changes: LinkChanges::new(&config),
+            shown: 0,
             before: vec![LinkCounters::default(); links.len()],
             delivered: VecDeque::new(),
             ends: None,
@@ -132,7 +139,7 @@ impl<'c> Network<'c> {
         self.timers.set(Timer::Measure, measure);
         let first = Instant::ZERO + config.sample;
         self.timers.set(Timer::Sample, Some(first));
-        let watched = self.observed.views.is_some();
+        let watched = (self.observed.views.as_ref()).is_some_and(|views| views.active);
         let first = watched.then_some(Instant::ZERO + VIEW_INTERVAL);
         self.timers.set(Timer::View, first);
     }
@@ -352,9 +359,72 @@ impl<'c> Network<'c> {
 
     fn on_change(&mut self, id: u32) {
         let config = Arc::clone(&self.config);
-        let n = self.changed[id as usize];
-        let change = &config.links[id as usize].changes[n];
+        let change = &config.links[id as usize].changes[self.changed[id as usize]];
         self.changed[id as usize] += 1;
+        self.apply_change(id, change);
+        self.await_change(id);
+    }
+
+    /// Changes links now, each by its name with the keys of a change as JSON: all or none. Returns the settings of all
+    /// links afterwards.
+    ///
+    /// # Errors
+    /// The key that is at fault, and the rule.
+    pub(crate) fn change(
+        &mut self,
+        now: Instant,
+        asked: &[(String, String)],
+    ) -> Result<Settings, String> {
+        self.now = self.now.max(now);
+        let config = Arc::clone(&self.config);
+        let requests: Result<Vec<_>, String> = asked
+            .iter()
+            .map(|(name, change)| {
+                let mut links = config.links.iter();
+                let link = links.position(|link| link.name == *name).ok_or_else(|| {
+                    let names = config.links.iter().map(|link| link.name.as_str());
+                    format!("links.{name}: unknown link; {}", instead_of(name, names))
+                })?;
+                let change = change.clone();
+                Ok(Request { link, change })
+            })
+            .collect();
+        let requests = requests?;
+        if self.changes.records().len() + requests.len() > MOST_CHANGES {
+            return Err(format!("a run can be changed {MOST_CHANGES} times"));
+        }
+        let rates: Vec<_> = self.links.iter().map(Link::rate).collect();
+        let accepted = (self.changes).accept_all(&config, self.now, &rates, &requests)?;
+        for (link, change) in &accepted {
+            self.apply_change(u32::try_from(*link).unwrap_or(u32::MAX), change);
+        }
+        Ok(self.settings())
+    }
+
+    /// Shows the links with their flows from now on.
+    pub(crate) fn watch(&mut self) {
+        if let Some(views) = &mut self.observed.views {
+            if !views.active {
+                self.timers.set(Timer::View, Some(self.now + VIEW_INTERVAL));
+            }
+            views.show_flows();
+        }
+    }
+
+    /// The settings of all links.
+    fn settings(&self) -> Settings {
+        let links = self.config.links.iter().enumerate();
+        Settings {
+            at: self.now,
+            links: links
+                .map(|(n, link)| (link.name.clone(), changed_keys(&self.changes.settings(n))))
+                .collect(),
+        }
+    }
+
+    /// Applies a change to a link.
+    fn apply_change(&mut self, id: u32, change: &Change) {
+        let n = self.changes.on_change(id, change);
         if let Some(rate) = change.rate {
             if let Some(at) = self.links[id as usize].change_rate(self.now, rate) {
                 self.timers.set(Timer::Link(id), Some(at.max(self.now)));
@@ -367,7 +437,6 @@ impl<'c> Network<'c> {
         if let Some(queue) = &change.queue {
             self.change_queue(id, n, queue);
         }
-        self.await_change(id);
     }
 
     /// Change number `n` of a link changes its queue.
@@ -397,11 +466,23 @@ impl<'c> Network<'c> {
     }
 
     fn show(&mut self) {
-        if let Some(views) = &mut self.observed.views {
-            let backlogs = self.links.iter().map(|link| link.qdisc.backlog());
-            views.show(self.now, backlogs);
-            self.timers.set(Timer::View, Some(self.now + VIEW_INTERVAL));
-        }
+        let Some(views) = &mut self.observed.views else {
+            return;
+        };
+        let changes = &self.changes;
+        let made = &changes.records()[self.shown..];
+        let states = self.links.iter().enumerate().map(|(n, link)| State {
+            backlog: link.qdisc.backlog(),
+            settings: changed_keys(&changes.settings(n)),
+            changes: made
+                .iter()
+                .filter(|change| change.link == n)
+                .map(|change| (change.at, change.text.clone()))
+                .collect(),
+        });
+        views.show(self.now, states);
+        self.shown = changes.records().len();
+        self.timers.set(Timer::View, Some(self.now + VIEW_INTERVAL));
     }
 
     fn sample(&mut self, at: Instant) {
@@ -424,6 +505,12 @@ impl<'c> Network<'c> {
         let last = Instant::ZERO + self.config.duration;
         self.timers
             .set(Timer::Sample, (next < last).then_some(next));
+    }
+
+    /// The changes that were asked for so far.
+    pub(crate) fn take_changes(&mut self) -> Vec<ChangeRecord> {
+        let none = LinkChanges::new(&self.config);
+        std::mem::replace(&mut self.changes, none).into_records()
     }
 
     /// Ends the run at `end`: the record of each link, and the flows.

@@ -1,6 +1,6 @@
 //! Observations of the packets of a run.
 
-use sojourn_net::{Duration, Instant};
+use sojourn_net::{Duration, Instant, Packet as _};
 use sojourn_path::links::{Events, LinkProbe, Taken, Watcher};
 use sojourn_qdisc::{ClassId, DropReason, MarkReason, Observer, Statistic};
 use sojourn_records::{FlowCounters, FlowSample, Histogram, Signal};
@@ -15,7 +15,7 @@ use crate::view::{Interval, Views};
 pub(crate) struct Observers<'c> {
     /// The capture of its packets, if requested.
     pub(crate) capture: Option<Capture<'c>>,
-    /// One per link, if the run is watched.
+    /// One per link, if the run can be watched.
     pub(crate) views: Option<Views>,
     /// The captures of both sides, if requested.
     pub(crate) traces: Option<Traces>,
@@ -32,7 +32,7 @@ pub(crate) struct Observed<'c> {
     pub(crate) events: Option<Events>,
     /// The capture of its packets, if requested.
     pub(crate) capture: Option<Capture<'c>>,
-    /// One per link, if the run is watched.
+    /// One per link, if the run can be watched.
     pub(crate) views: Option<Views>,
     /// The captures of both sides, if requested.
     pub(crate) traces: Option<Traces>,
@@ -46,7 +46,9 @@ impl<'c> Observed<'c> {
             flows: &mut self.flows,
             events: &mut self.events,
             capture: self.capture.as_mut(),
-            view: self.views.as_mut().map(|views| views.of(link)),
+            view: (self.views.as_mut())
+                .filter(|views| views.active)
+                .map(|views| views.of(link)),
             traces: self.traces.as_mut(),
             pool,
             link,
@@ -156,6 +158,9 @@ impl Watch<'_, '_> {
     /// A packet is about to be offered to the queue.
     pub(crate) fn enter(&mut self, now: Instant, frame: &Frame) {
         self.flows[frame.flow as usize].enter(now);
+        if let Some(view) = &mut self.view {
+            view.on_offered(&frame.parsed.flow, frame.size());
+        }
     }
 
     /// The wire behind the link lost a packet.
@@ -163,6 +168,9 @@ impl Watch<'_, '_> {
         self.probe.on_lost();
         if let Some(capture) = &mut self.capture {
             capture.on_lost(now, self.link, frame, self.pool.packet(frame));
+        }
+        if let Some(view) = &mut self.view {
+            view.on_lost();
         }
         self.discard(frame);
         self.note(now, frame, Signal::Lost);
@@ -205,7 +213,7 @@ impl Observer<Frame> for Watch<'_, '_> {
             capture.on_drop(now, self.link, &frame, bytes, reason);
         }
         if let Some(view) = &mut self.view {
-            view.on_drop(&frame.parsed.flow);
+            view.on_drop(&frame.parsed.flow, frame.size(), reason);
         }
         self.discard(&frame);
         self.note(now, &frame, Signal::Drop(reason));
@@ -217,7 +225,7 @@ impl Observer<Frame> for Watch<'_, '_> {
             capture.on_mark(frame, reason);
         }
         if let Some(view) = &mut self.view {
-            view.on_mark(&frame.parsed.flow);
+            view.on_mark(&frame.parsed.flow, reason);
         }
         self.note(now, frame, Signal::Mark(reason));
     }

@@ -14,12 +14,13 @@ use sojourn_capture::LinkType;
 use sojourn_net::{Duration, Instant, Rng};
 use sojourn_records::{CaptureOutput, FlowCounters, FlowRecord, RecordSink};
 use sojourn_scenario::Plan;
-use sojourn_scenario::plan::{Config, FlowConfig, Program as ProgramConfig, Traffic};
+use sojourn_scenario::plan::{Config, Controlled, FlowConfig, Program as ProgramConfig, Traffic};
 
 use crate::bridge::{Bridge, Interfaces};
 use crate::capture::Capture;
 use crate::clock::Clock;
 use crate::connections::{Connections, Watched};
+use crate::control::Changes;
 use crate::cross::{Cross, CrossTraffic};
 use crate::datapath::{Datapath, Moved};
 use crate::error::LiveError;
@@ -63,10 +64,22 @@ pub struct Options {
     pub in_foreground: bool,
     /// Connections of programs request ECN.
     pub ecn: bool,
-    /// Watchers are shown the flows of each link.
-    pub shows_flows: bool,
+    /// What watchers are shown from the start.
+    pub shows: Shows,
     /// What its packets reach.
     pub reach: Reach,
+}
+
+/// What watchers of a run are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Shows {
+    /// Nothing until [`Control::watch`](crate::Control::watch) is called.
+    #[default]
+    Nothing,
+    /// The links.
+    Links,
+    /// The links with their flows.
+    Flows,
 }
 
 /// What the packets of a run reach.
@@ -184,7 +197,7 @@ pub struct Ended {
 /// Is shown all links once per second.
 pub type Watcher = dyn Fn(&[LinkView]) + Send + Sync;
 
-/// Runs a plan with real packets.
+/// Runs a plan with real packets; its links can be changed by `changes`.
 ///
 /// # Errors
 /// If the plan is invalid, the machine lacks a required feature, or a program cannot be started.
@@ -192,6 +205,7 @@ pub fn run(
     plan: &Plan,
     options: &Options,
     watcher: Option<&Watcher>,
+    changes: Option<Changes>,
     cancellation: &Cancellation<'_>,
     sink: &mut dyn RecordSink,
 ) -> Result<Ended, BackendError> {
@@ -224,7 +238,8 @@ pub fn run(
         shared: &shared,
         shown: Instant::ZERO,
     });
-    let driven = run.drive(&mut hosts, &mut programs, connections, observed_by, display);
+    let moving = (observed_by, changes);
+    let driven = run.drive(&mut hosts, &mut programs, connections, moving, display);
     let status = programs.status;
     let server = programs.server.is_some().then_some(programs.server_failed);
     drop(programs);
@@ -247,6 +262,7 @@ pub fn run(
         None => facts.push(validity::of_merged(counted)),
         Some(space) => facts.extend(space.way_out.iter().flat_map(validity::of_way_out)),
     }
+    facts.extend(validity::of_changes(&moved.changes, config));
     if program.is_some() {
         facts.push(validity::of_program(status));
     }
@@ -322,8 +338,8 @@ impl Run<'_> {
     ) -> Observers<'c> {
         let links = &self.plan.config.links;
         let names = links.iter().map(|link| link.name.as_str());
-        let shows_flows = self.options.shows_flows;
-        let views = shared.map(|shared| Views::new(names, Arc::clone(shared), shows_flows));
+        let shows = self.options.shows;
+        let views = shared.map(|shared| Views::new(names, Arc::clone(shared), shows));
         let kernel = kernel_release();
         let capture = capture.map(|output| match self.place.space() {
             Some(space) => Capture::new(links, &space.hosts(), LinkType::Raw, &kernel, output),
@@ -342,13 +358,13 @@ impl Run<'_> {
         hosts: &mut Hosts<'_>,
         programs: &mut Programs,
         connections: Option<Connections>,
-        observers: Observers<'_>,
+        (observers, changes): (Observers<'_>, Option<Changes>),
         watching: Option<Watching<'_>>,
     ) -> Driven {
         let run = *self;
         let stop = &AtomicBool::new(false);
         thread::scope(|scope| {
-            let moving = scope.spawn(move || run.move_packets(observers, stop));
+            let moving = scope.spawn(move || run.move_packets(observers, changes.as_ref(), stop));
             // On a thread: the search of a large table takes more than a millisecond, which would delay applications.
             let (programs_end, ended) = channel();
             let listing =
@@ -377,10 +393,17 @@ impl Run<'_> {
     fn move_packets(
         &self,
         mut observers: Observers<'_>,
+        changes: Option<&Changes>,
         stop: &AtomicBool,
     ) -> Result<Moved, BackendError> {
         // The network is created on the thread that runs it: a user-defined queue may be bound to one thread.
-        let config = Arc::new(self.plan.config.clone());
+        let mut config = self.plan.config.clone();
+        if changes.is_some() {
+            for link in &mut config.links {
+                link.controlled = Controlled::All;
+            }
+        }
+        let config = Arc::new(config);
         let size = self.place.buffer();
         let flows = Flows::new(self.plan);
         let routing = match (&self.options.reach, self.place) {
@@ -408,7 +431,7 @@ impl Run<'_> {
             .and_then(|(routing, _)| routing.cross)
             .map(|cross| Box::new(CrossTraffic::new(cross)));
         datapath
-            .run(self.end, stop)
+            .run(self.end, stop, changes)
             .map_err(|e| failure(format!("the datapath cannot read: {e}")))
     }
 
@@ -585,6 +608,9 @@ fn offers_ecn(flow: &FlowConfig) -> bool {
 fn emit(plan: &Plan, moved: Moved, finished: Finished, sink: &mut dyn RecordSink) {
     for record in moved.links {
         sink.link(record);
+    }
+    for record in moved.changes {
+        sink.change(record);
     }
     let counted = finished.flows.into_iter().zip(moved.flows);
     for ((record, probe), config) in counted.zip(&plan.config.flows) {

@@ -4,7 +4,8 @@ use std::fs;
 
 use sojourn_backend::Completion;
 use sojourn_net::Instant;
-use sojourn_records::{Histogram, LinkRecord, ValidityFact};
+use sojourn_records::{ChangeRecord, Histogram, LinkRecord, ValidityFact};
+use sojourn_scenario::Config;
 
 use crate::connections::{Seen, Watched};
 use crate::datapath::Counted;
@@ -121,6 +122,22 @@ pub(crate) fn of_way_out(way_out: &WayOut) -> Vec<ValidityFact> {
             .map(|limit| fact("limit", limit.to_owned(), true)),
     );
     facts
+}
+
+/// Most changes that a fact quotes; the table of changes has all of them.
+const QUOTED: usize = 3;
+
+/// The changes that were asked for during the run: what was measured covers the time before and after them.
+pub(crate) fn of_changes(changes: &[ChangeRecord], config: &Config) -> Option<ValidityFact> {
+    let quoted = changes.iter().take(QUOTED).map(|change| {
+        let (seconds, name) = (change.at.as_secs_f64(), &config.links[change.link].name);
+        format!("{name} at {seconds:.2} s {}", change.text)
+    });
+    let mut all: Vec<_> = quoted.collect();
+    if changes.len() > QUOTED {
+        all.push(format!("{} more", changes.len() - QUOTED));
+    }
+    (!all.is_empty()).then(|| fact("changed_during_run", all.join(", "), true))
 }
 
 /// Exit status of the program.
@@ -253,6 +270,7 @@ fn timer_slack(counted: &Counted) -> String {
 #[cfg(test)]
 mod tests {
     use sojourn_net::Duration;
+    use sojourn_scenario::Scenario;
 
     use super::*;
 
@@ -320,6 +338,27 @@ mod tests {
                 .iter()
                 .all(|fact| fact.value.starts_with("unknown: ") && fact.passed)
         );
+    }
+
+    #[test]
+    fn changes_of_a_run_are_quoted_with_their_times() {
+        let text = "duration = \"9s\"\nlinks.a = { rate = \"1mbit\", qdisc = \"pfifo\" }\n\
+                    links.b = { rate = \"1mbit\", qdisc = \"pfifo\" }\n\
+                    traffic = [{ type = \"tcp\", path = [\"a\"], return = [\"b\"] }]";
+        let config = Scenario::from_toml(text).expect("valid").plan(0, 0).config;
+        assert_eq!(of_changes(&[], &config), None);
+        let change = |millis, link| ChangeRecord {
+            at: Instant::from_millis(millis),
+            link,
+            rate: None,
+            delay: None,
+            text: "{qdisc = \"pie\"}".to_owned(),
+        };
+        let one = of_changes(&[change(3_204, 1)], &config).expect("a fact");
+        assert_eq!(one.value, "b at 3.20 s {qdisc = \"pie\"}");
+        let five = of_changes(&[0, 1, 2, 3, 4].map(|n| change(n, 0)), &config).expect("a fact");
+        assert!(five.value.ends_with(", 2 more"), "{}", five.value);
+        assert_eq!(five.value.matches("pie").count(), 3);
     }
 
     #[test]

@@ -27,6 +27,7 @@ fn run_live(traffic: &str, options: &Options) -> Option<(Ended, Records)> {
         &scenario.plan(0, 0),
         options,
         None,
+        None,
         &cancellation,
         &mut records,
     ) {

@@ -35,6 +35,7 @@ pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<batch::PyBatch>()?;
     module.add_class::<captures::PyCaptureAnalysis>()?;
     module.add_class::<driven_queue::PyDrivenQueue>()?;
+    module.add_class::<live::PyLinkControl>()?;
     module.add_class::<metrics::PyMeasurements>()?;
     module.add_class::<metrics::PyMeter>()?;
     module.add_class::<outcome::PyClaim>()?;

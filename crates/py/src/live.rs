@@ -3,16 +3,17 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
-use sojourn_backend::Cancellation;
+use sojourn_backend::{Cancellation, locked};
 use sojourn_lab::Build;
 use sojourn_live::{
-    BUFFER_BYTES, FlowView, Interfaces, Interop, LinkView, Live, Networks, Options, Reach, Routing,
+    BUFFER_BYTES, Changes, Control, FlowView, Interfaces, Interop, LinkView, Live, Networks,
+    Options, Reach, Routing, Shows,
 };
 use sojourn_net::Duration;
 
@@ -35,20 +36,65 @@ pub(crate) const fn live_buffer_bytes() -> usize {
     BUFFER_BYTES
 }
 
+/// Changes the links of a running live run, from any thread.
+#[pyclass(name = "LinkControl", module = "sojourn._core", frozen)]
+pub(crate) struct PyLinkControl {
+    control: Control,
+    /// Until a run has them.
+    changes: Mutex<Option<Changes>>,
+}
+
+#[pymethods]
+impl PyLinkControl {
+    #[new]
+    fn new() -> Self {
+        let (control, changes) = Control::new();
+        Self {
+            control,
+            changes: Mutex::new(Some(changes)),
+        }
+    }
+
+    /// Change links: pairs of a name and the keys of a change as JSON. All take effect at once, or none.
+    ///
+    /// Return the time in seconds and the settings of all links afterwards, each as JSON; without changes, the present
+    /// ones. Raises `ScenarioError` if a change is not valid or the run has ended.
+    fn change(
+        &self,
+        py: Python<'_>,
+        changes: Vec<(String, String)>,
+    ) -> Result<(f64, Vec<(String, String)>), Failure> {
+        let settings = py.detach(|| self.control.change(changes));
+        let settings = settings.map_err(|problem| Failure::Scenario(problem.into()))?;
+        Ok((settings.at.as_secs_f64(), settings.links))
+    }
+
+    /// From now on, `watch` of the run is called with the links and their flows.
+    ///
+    /// Raises `ScenarioError` if the run has ended.
+    fn watch(&self, py: Python<'_>) -> Result<(), Failure> {
+        let settings = py.detach(|| self.control.watch());
+        settings.map_err(|problem| Failure::Scenario(problem.into()))?;
+        Ok(())
+    }
+}
+
 /// Run the program of a scenario, which has the terminal of this process, until it ends.
 ///
 /// `watch`, if not None, is called once per second, on the main thread, with the links in the last second, as
-/// JSON; with `flows` also the transport flows of each link.
+/// JSON: from the start if `links` or `flows` is set, otherwise once `control` asks for it; with `flows` also the
+/// transport flows of each link.
 /// `capture` receives the packets. With `internet`, the program reaches the network of the machine.
 /// `interop` has two networks of the machine, and what happens to packets between them.
 /// `bridge` names two interfaces of the machine, whose packets cross the links in place of those of a program; with
 /// `force`, also interfaces with the default route of the machine.
+/// `control` changes the links during the run; it is of one run.
 /// Return the outcome, whose scenario has the duration that the run took, the exit code of the program (None if it was
 /// still running), and whether a signal ended the run.
 #[pyfunction]
 #[pyo3(signature = (
-    scenario, *, ecn=false, watch=None, flows=false, capture=None, internet=false, bridge=None, force=false,
-    interop=None
+    scenario, *, ecn=false, watch=None, links=false, flows=false, capture=None, internet=false, bridge=None, force=false,
+    interop=None, control=None
 ))]
 #[expect(
     clippy::too_many_arguments,
@@ -60,18 +106,24 @@ pub(crate) fn run_program(
     scenario: &Bound<'_, PyScenario>,
     ecn: bool,
     watch: Option<Py<PyAny>>,
+    links: bool,
     flows: bool,
     capture: Option<&Bound<'_, PyCapture>>,
     internet: bool,
     bridge: Option<[String; 2]>,
     force: bool,
     interop: Option<&Bound<'_, PyInterop>>,
+    control: Option<&Bound<'_, PyLinkControl>>,
 ) -> Result<(PyOutcome, Option<i32>, bool), Failure> {
     let scenario = &scenario.get().0;
     let options = Options {
         in_foreground: true,
         ecn,
-        shows_flows: flows,
+        shows: match (links, flows) {
+            (_, true) => Shows::Flows,
+            (true, false) => Shows::Links,
+            (false, false) => Shows::Nothing,
+        },
         reach: match (bridge, interop) {
             (Some(names), _) => Reach::Bridge(Interfaces { names, force }),
             (None, Some(interop)) => Reach::Router(Box::new(interop.get().routing()?)),
@@ -86,6 +138,11 @@ pub(crate) fn run_program(
         Some(watch) => live.watched(Box::new(move |links| {
             seen.fetch_or(show(&watch, links), Ordering::Relaxed);
         })),
+        None => live,
+    };
+    let changes = control.and_then(|control| locked(&control.get().changes).take());
+    let live = match changes {
+        Some(changes) => live.changed_by(changes),
         None => live,
     };
     let capture = capture.map(|capture| &capture.get().0);
@@ -210,8 +267,22 @@ fn document(link: &LinkView) -> Value {
         "marks": link.marks,
         "sent_packets": link.sent_packets,
         "sent_bytes": link.sent_bytes,
+        "dropped": by_reason(&link.dropped),
+        "marked": by_reason(&link.marked),
+        "lost": link.lost,
+        "settings": serde_json::from_str::<Value>(&link.settings).unwrap_or_default(),
+        "changes": link.changes.iter().map(|(at, text)| (at.as_secs_f64(), text)).collect::<Vec<_>>(),
         "flows": link.flows.iter().map(of_flow).collect::<Vec<_>>(),
     })
+}
+
+/// Counts of the reasons that occurred.
+fn by_reason(counts: &[(&'static str, u64)]) -> Value {
+    let occurred = counts.iter().filter(|(_, count)| *count > 0);
+    occurred
+        .map(|&(name, count)| (name.to_owned(), count.into()))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
 }
 
 fn of_flow(flow: &FlowView) -> Value {
@@ -220,6 +291,7 @@ fn of_flow(flow: &FlowView) -> Value {
         "ports": flow.ports,
         "bits_per_s": flow.bits_per_s,
         "sojourn_ms": flow.sojourn.map(|values| values.map(Duration::as_millis_f64)),
+        "backlog_bytes": flow.backlog_bytes,
         "drops": flow.drops,
         "marks": flow.marks,
     })

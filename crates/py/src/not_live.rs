@@ -21,11 +21,38 @@ pub(crate) fn live_buffer_bytes() -> Result<usize, Failure> {
     Err(unavailable())
 }
 
+/// Not available.
+#[pyclass(name = "LinkControl", module = "sojourn._core", frozen)]
+pub(crate) struct PyLinkControl;
+
+#[pymethods]
+impl PyLinkControl {
+    #[new]
+    fn new() -> Result<Self, Failure> {
+        Err(unavailable())
+    }
+
+    /// Raise `UnavailableError`.
+    fn change(
+        &self,
+        changes: Vec<(String, String)>,
+    ) -> Result<(f64, Vec<(String, String)>), Failure> {
+        let _ = (self, changes);
+        Err(unavailable())
+    }
+
+    /// Raise `UnavailableError`.
+    fn watch(&self) -> Result<(), Failure> {
+        let _ = self;
+        Err(unavailable())
+    }
+}
+
 /// Raise `UnavailableError`.
 #[pyfunction]
 #[pyo3(signature = (
-    _scenario, *, ecn=false, watch=None, flows=false, capture=None, internet=false, bridge=None, force=false,
-    interop=None
+    _scenario, *, ecn=false, watch=None, links=false, flows=false, capture=None, internet=false, bridge=None, force=false,
+    interop=None, control=None
 ))]
 #[expect(
     clippy::too_many_arguments,
@@ -36,14 +63,18 @@ pub(crate) fn run_program(
     _scenario: &Bound<'_, PyScenario>,
     ecn: bool,
     watch: Option<Py<PyAny>>,
+    links: bool,
     flows: bool,
     capture: Option<&Bound<'_, PyCapture>>,
     internet: bool,
     bridge: Option<[String; 2]>,
     force: bool,
     interop: Option<&Bound<'_, PyInterop>>,
+    control: Option<&Bound<'_, PyLinkControl>>,
 ) -> Result<(PyOutcome, Option<i32>, bool), Failure> {
-    let _ = (ecn, watch, flows, capture, internet, bridge, force, interop);
+    let _ = (
+        ecn, watch, links, flows, capture, internet, bridge, force, interop, control,
+    );
     Err(unavailable())
 }
 

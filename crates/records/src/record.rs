@@ -26,7 +26,7 @@ pub struct Records {
     pub transactions: Vec<Transaction>,
     /// Every drop and mark, if the configuration asked for them.
     pub events: Vec<SignalRecord>,
-    /// What a controller changed, by time.
+    /// What a controller or the user of a live run changed, by time.
     pub changes: Vec<ChangeRecord>,
     /// Facts that decide whether the run can be trusted, if the backend has any.
     pub validity: Vec<ValidityFact>,
@@ -34,7 +34,7 @@ pub struct Records {
     pub agenda_events: u64,
 }
 
-/// A change of a link by a controller.
+/// A change of a link by a controller or the user of a live run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeRecord {
     /// When.

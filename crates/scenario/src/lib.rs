@@ -40,7 +40,7 @@ pub use concerns::{Concern, Severity};
 pub use decode::MAX_SEED;
 pub use error::ScenarioError;
 pub use error::{message, printable};
-pub use link::{controlled_change, trace_mean_rate, with_controlled_changes};
+pub use link::{changed_keys, controlled_change, trace_mean_rate, with_controlled_changes};
 pub use load::{LinkLoad, Load};
 pub use part::{Part, check_part};
 pub use path::parameters_at;

@@ -17,7 +17,7 @@ use crate::place::{Fields, Place};
 use crate::plan::{self, EcnRewrite, LinkConfig, RateTrace, RingConfig, Shaper, Trace, WireChange};
 use crate::value::{Node, Table, Value, size};
 use change::{Change, Changes};
-pub use change::{controlled_change, with_controlled_changes};
+pub use change::{changed_keys, controlled_change, with_controlled_changes};
 use line::{Chain, Deviation, DropList, Jitter, LAST_DROP, Loss, MPU, Mpu, Overhead};
 use medium::Medium;
 use series::{Delays, Points, Rates, SeriesKeys, Shares};

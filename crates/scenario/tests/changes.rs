@@ -293,3 +293,30 @@ fn a_controller_changes_a_link_as_the_scenario_does() {
     let unchanged = controlled_change(in_force, secs(3), (Rate::mbit(10), &queue));
     assert_eq!(unchanged, Ok(None));
 }
+
+#[test]
+fn the_keys_of_a_change_are_read_as_the_same_change() {
+    use sojourn_scenario::{changed_keys, controlled_change};
+
+    let before = QUEUE.parse().unwrap();
+    for json in [
+        r#"{"rate":"5mbit"}"#,
+        r#"{"delay":"0s","duplicate":"7%","jitter":"0s","loss":"0.07%"}"#,
+        r#"{"duplicate":"0%","loss":{"in_bad":"100%","in_good":"0%","model":"gilbert-elliott","to_bad":"29%","to_good":"57%"}}"#,
+        r#"{"jitter":{"distribution":"pareto","order":"free","spread":"5ms"},"qdisc":"pie ecn"}"#,
+        r#"{"qdisc":"codel target 20ms"}"#,
+    ] {
+        let read = |json: &str| {
+            let changed = controlled_change(json, secs(1), (Rate::mbit(10), &before));
+            changed.unwrap().unwrap().0
+        };
+        let change = read(json);
+        let keys = changed_keys(&change);
+        assert_eq!(read(&keys), change, "{keys}");
+        if !json.contains("qdisc") {
+            assert_eq!(keys, json);
+        }
+    }
+}
+
+const QUEUE: &str = "codel limit 900";

@@ -33,7 +33,7 @@ pub enum TableKind {
     Applications,
     /// One row per class of a queue.
     Classes,
-    /// One row per change of a link by a controller.
+    /// One row per change of a link by a controller or by the user of a live run.
     LinkChanges,
 }
 
@@ -126,7 +126,9 @@ impl TableKind {
                 "One row per statistic of a queue and sample interval, if the scenario asks for it."
             }
             Self::Events => "One row per drop, mark or loss, if the scenario keeps events.",
-            Self::LinkChanges => "One row per change of a link by a controller.",
+            Self::LinkChanges => {
+                "One row per change of a link by a controller or by the user of a live run."
+            }
             Self::Transactions => "One row per transaction of an application.",
             Self::Applications => "One row per application.",
             Self::Classes => {

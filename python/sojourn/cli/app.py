@@ -45,6 +45,7 @@ COMMANDS = {
     ),
     "Real packets": (
         ("live", "live", "live"),
+        ("live ctl", "live_ctl", "ctl"),
         ("bridge", "bridge", "bridge"),
         ("interop", "interop", "interop"),
         ("agree", "agree", "agree"),
@@ -83,6 +84,13 @@ class Root(Group):
             for name, module, function in commands:
                 settings = SETTINGS.get(name, {})
                 self.add_command(LazyCommand(name, module, function, panel, settings))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find a command; ``live ctl`` has two words."""
+        two = " ".join(args[:2])
+        if two in self.commands:
+            args = [two, *args[2:]]
+        return super().resolve_command(ctx, args)
 
 
 app = typer.Typer(

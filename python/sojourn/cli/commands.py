@@ -7,6 +7,7 @@
 import ast
 import copy
 import gc
+import re
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -27,6 +28,9 @@ from sojourn.errors import NOT_UTF_8, invalid, undecoded
 HELP = "Help"
 HELP_ALL = "--help-all"
 # The headings at the end, in their order.
+# An address that an option may have after it, and what stands for it if it is left out.
+MAYBE_ADDRESS, NO_ADDRESS = "[ADDRESS:PORT]", "terminal"
+_ADDRESS = re.compile(r"(?:\[[^\]\s]*\]|[^\s:/]*):\d+")
 LAST = ("Runs", "Execution", "Output", "LaTeX table", "Checks")
 
 
@@ -96,6 +100,7 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; those that are not UTF-8 are refused before a file is read."""
+        args = _with_addresses(self, ctx, args)
         if not ctx.resilient_parsing:
             given, _, _ = self.make_parser(ctx).parse_args(args=list(args))
             for parameter in self.params:
@@ -115,6 +120,27 @@ class Command(TyperCommand):
         """Complete all options."""
         show_rare(self)
         return super().shell_complete(ctx, incomplete)
+
+
+def _with_addresses(command: Any, context: Any, args: list[str]) -> list[str]:
+    """Give options whose address is left out what stands for it."""
+    options = {name: one for one in command.params for name in one.opts if name.startswith("-")}
+    found, left = [], list(args)
+    while left:
+        word = left.pop(0)
+        found.append(word)
+        if word == "--" or not (word.startswith("-") or context.allow_interspersed_args):
+            # What follows belongs to a program.
+            break
+        option = options.get(word)
+        if option is None or getattr(option, "is_flag", False):
+            continue
+        if option.metavar == MAYBE_ADDRESS:
+            is_given = bool(left) and _ADDRESS.fullmatch(left[0])
+            found[-1] = f"{word}={left.pop(0) if is_given else NO_ADDRESS}"
+        elif left:
+            found.append(left.pop(0))
+    return found + left
 
 
 def _check_encoding(parameter: Any, text: object) -> None:

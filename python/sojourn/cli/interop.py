@@ -74,7 +74,8 @@ class InteropPlan(Plan):
             heading=OUTPUT,
         ),
     ] = None
-    view: live.Watch = False
+    qdisc_b: live.SecondQueue = None
+    view: live.Watch = None
     view_flows: live.WatchFlows = 0
     prometheus: live.Serve = None
     pcap: live.Pcap = None

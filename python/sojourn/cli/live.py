@@ -1,272 +1,36 @@
 """``sojourn live``: run a program behind a queue, with real packets."""
 
-import asyncio
 import json
 import os
 import shlex
-import socket
+import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from functools import partial
-from http import HTTPStatus
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, Protocol
+from typing import Annotated, Any, Protocol
 
 from sojourn import _core
 from sojourn.arguments import Argument, ArgumentError, Plan, common
 from sojourn.arguments.common import OUTPUT, SCENARIO, Ecn
 from sojourn.cli import process, session
+from sojourn.cli.commands import MAYBE_ADDRESS, NO_ADDRESS
 from sojourn.cli.options import Change, Strict
 from sojourn.cli.plans import Given, command
 from sojourn.cli.process import say
 from sojourn.execute.run import RunPlan
+from sojourn.live.browser import Browser
+from sojourn.live.lines import Lines
+from sojourn.live.links import Links
+from sojourn.live.metrics import Metrics
+from sojourn.live.sockets import ControlSocket, NoSocketError
 from sojourn.queues.queue_file import short
 from sojourn.result import Result, captures, derived_files, storage
 from sojourn.scenario import Arm, Link, Scenario, presets
 from sojourn.scenario.paths import assignment, overridden
 from sojourn.traffic import Program, Traffic
-
-_METRICS = (
-    ("sent_bytes", "counter", "Bytes taken from the queue."),
-    ("sent_packets", "counter", "Packets taken from the queue."),
-    ("drops", "counter", "Packets discarded by the queue."),
-    ("marks", "counter", "Packets CE-marked by the queue."),
-    ("backlog_bytes", "gauge", "Bytes waiting in the queue."),
-    ("backlog_packets", "gauge", "Packets waiting in the queue."),
-)
-MAX_PORT = 65535
-# Of the endpoint of metrics: the time of a connection, their number, the bytes of a request, and
-# the time until it listens again if it cannot accept a connection.
-TIMEOUT_S = 5.0
-MOST_CONNECTIONS = 8
-MOST_HEAD = 16_384
-RETRY_S = 1.0
-_QUANTILES = ("0.5", "0.95", "0.99")
-_UP = "\x1b[{}F"
-_CLEAR = "\x1b[K"
-
-
-_PROTOCOLS = {1: "icmp", 6: "tcp", 17: "udp", 58: "icmp6"}
-
-
-class View:
-    """Prints the links of a run once per second: in place on a terminal, else as lines."""
-
-    def __init__(self, flows: int = 0) -> None:
-        self._flows = flows
-        self._lines = 0
-
-    def show(self, links: list[dict[str, Any]]) -> None:
-        """Print one line per link, and one per flow of it."""
-        lines = []
-        for link in links:
-            lines.append(_line(link))
-            lines += [_flow_line(flow) for flow in link["flows"][: self._flows]]
-        if sys.stderr.isatty():
-            back = _UP.format(self._lines) if self._lines else ""
-            # Flows that have ended leave lines behind.
-            lines += [""] * (self._lines - len(lines))
-            text = back + "".join(f"{_CLEAR}{line}\n" for line in lines)
-        else:
-            text = "".join(f"{line}\n" for line in lines)
-        self._lines = len(lines)
-        sys.stderr.write(text)
-        sys.stderr.flush()
-
-
-def _line(link: dict[str, Any]) -> str:
-    """Describe a link in the last second."""
-    sojourn = link["sojourn_ms"]
-    delays = "-" if sojourn is None else "/".join(f"{ms:.1f}" for ms in sojourn)
-    return (
-        f"{link['time_s']:6.0f} s  {_core.printable(link['link']):<8} "
-        f"{link['bits_per_s'] / 1e6:8.2f} Mbit/s  "
-        f"backlog {link['backlog_packets']:5} packets {link['backlog_bytes'] / 1e3:8.1f} kB  "
-        f"sojourn p50/p95/p99 {delays} ms  drops {link['drops']}  marks {link['marks']}"
-    )
-
-
-def _flow_line(flow: dict[str, Any]) -> str:
-    """Describe a transport flow at a link in the last second."""
-    protocol = _PROTOCOLS.get(flow["protocol"], f"protocol {flow['protocol']}")
-    source, destination = flow["ports"]
-    # Echo requests have an identifier instead of ports.
-    name = f"{protocol} {source} > {destination}" if source else f"{protocol} id {destination}"
-    sojourn = flow["sojourn_ms"]
-    delays = "-" if sojourn is None else "/".join(f"{ms:.1f}" for ms in sojourn)
-    return (
-        f"           {name:<18} {flow['bits_per_s'] / 1e6:8.2f} Mbit/s  "
-        f"sojourn mean/max {delays} ms  drops {flow['drops']}  marks {flow['marks']}"
-    )
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    """Listen at an address of IPv4 or IPv6, or at that of a name."""
-    (family, _, _, _, place), *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(place)
-        listening.listen()
-        listening.settimeout(0)
-    except OSError:
-        listening.close()
-        raise
-    return listening
-
-
-class Metrics:
-    """Serves the last view in the text format of Prometheus.
-
-    One thread serves all connections. Each has :data:`TIMEOUT_S` from its start, and when there are
-    :data:`MOST_CONNECTIONS`, a new one ends the oldest: clients that do not read or that never
-    complete a request neither use up the descriptors of the run nor keep others from the numbers.
-    """
-
-    def __init__(self, address: str) -> None:
-        def refuse(problem: str) -> NoReturn:
-            rule = "{problem}; expected ADDRESS:PORT or :PORT, PORT from 1 to {most}"
-            raise ArgumentError(
-                "prometheus", address, rule, problem=problem, most=MAX_PORT
-            ) from None
-
-        host, colon, port = address.rpartition(":")
-        if not colon or not port.isdecimal():
-            refuse("no port")
-        if not 1 <= int(port) <= MAX_PORT:
-            refuse(f"port {port} is out of range")
-        self._links: list[dict[str, Any]] = []
-        try:
-            self._listening = _listening(host.strip("[]") or "127.0.0.1", int(port))
-        except OSError as error:
-            refuse(f"cannot listen there: {error.strerror}")
-        except UnicodeError:
-            refuse(f"{host} is not a host name")
-        # The connections, the oldest first.
-        self._open: dict[asyncio.Task[None], socket.socket] = {}
-        self._loop = asyncio.new_event_loop()
-        self._ended = asyncio.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        with self._listening, asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            runner.run(self._serve())
-
-    async def _serve(self) -> None:
-        # The end of the runner ends it and the connections.
-        accepting = self._loop.create_task(self._accept())
-        await self._ended.wait()
-        accepting.cancel()
-
-    async def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = await self._loop.sock_accept(self._listening)
-            except OSError:
-                # No descriptor is free, for example.
-                await asyncio.sleep(RETRY_S)
-                continue
-            if len(self._open) == MOST_CONNECTIONS:
-                oldest = next(iter(self._open))
-                oldest.cancel()
-                await asyncio.wait([oldest])
-            task = self._loop.create_task(self._answer(client))
-            self._open[task] = client
-            task.add_done_callback(self._close)
-
-    def _close(self, task: "asyncio.Task[None]") -> None:
-        # Not at the end of the coroutine: a task can end before it has started.
-        self._open.pop(task).close()
-
-    async def _answer(self, client: socket.socket) -> None:
-        """Answer one request."""
-        try:
-            async with asyncio.timeout(TIMEOUT_S):
-                head = b""
-                while b"\r\n\r\n" not in head and len(head) < MOST_HEAD:
-                    part = await self._loop.sock_recv(client, MOST_HEAD)
-                    if not part:
-                        return
-                    head += part
-                await self._loop.sock_sendall(client, self._response(head))
-        except (OSError, asyncio.CancelledError):
-            # The client has gone, is too slow, or is replaced by another.
-            pass
-
-    def _response(self, head: bytes) -> bytes:
-        """Return the response to the head of a request."""
-        method = head.split(b" ", 1)[0]
-        if b"\r\n\r\n" not in head:
-            status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
-        elif method not in {b"GET", b"HEAD"}:
-            status = HTTPStatus.METHOD_NOT_ALLOWED
-        else:
-            status = HTTPStatus.OK
-        body = self.text().encode() if status is HTTPStatus.OK else b""
-        lines = (
-            f"HTTP/1.1 {status} {status.phrase}",
-            "Content-Type: text/plain; version=0.0.4; charset=utf-8",
-            f"Content-Length: {len(body)}",
-            "Connection: close",
-        )
-        return "".join(f"{line}\r\n" for line in (*lines, "")).encode() + (
-            b"" if method == b"HEAD" else body
-        )
-
-    @property
-    def port(self) -> int:
-        """The port on which the server listens."""
-        return int(self._listening.getsockname()[1])
-
-    def show(self, links: list[dict[str, Any]]) -> None:
-        """Replace the served metrics."""
-        self._links = links
-
-    def text(self) -> str:
-        """Return the metrics in the text format of Prometheus."""
-        lines = []
-        for name, kind, meaning in _METRICS:
-            full = f"sojourn_link_{name}" + ("_total" if kind == "counter" else "")
-            lines += [f"# HELP {full} {meaning}", f"# TYPE {full} {kind}"]
-            lines += [f"{full}{{{_label(link)}}} {link[name]}" for link in self._links]
-        full = "sojourn_link_sojourn_seconds"
-        lines += [
-            f"# HELP {full} Time in the queue of the packets sent in the last second.",
-            f"# TYPE {full} gauge",
-        ]
-        for link in self._links:
-            pairs = zip(_QUANTILES, link["sojourn_ms"] or (), strict=False)
-            lines += [f'{full}{{{_label(link)},quantile="{q}"}} {ms / 1e3:.9f}' for q, ms in pairs]
-        return "\n".join(lines) + "\n"
-
-    def close(self) -> None:
-        """Stop serving."""
-        self._loop.call_soon_threadsafe(self._ended.set)
-        self._thread.join()
-
-
-def _label(link: dict[str, Any]) -> str:
-    name = link["link"].replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'link="{name}"'
-
-
-def watcher(*shown: View | Metrics | None) -> Any:
-    """Return a function that passes a view, given as JSON, to all of these; None without any."""
-    wanted = [one for one in shown if one is not None]
-    if not wanted:
-        return None
-
-    def show(text: str) -> None:
-        links = json.loads(text)
-        for one in wanted:
-            one.show(links)
-
-    return show
-
 
 # The longest run of a program without --duration.
 LONGEST = "3600s"
@@ -288,14 +52,31 @@ Lasts = Annotated[
         heading=SCENARIO,
     ),
 ]
+SecondQueue = Annotated[
+    str | None,
+    Argument(
+        help="Second queue, which the key b of {view} sets, for comparisons during the run.",
+        unset="the last one that was set",
+        kind="queue",
+        metavar="QDISC",
+        heading=OUTPUT,
+        rare=True,
+    ),
+]
 Watch = Annotated[
-    bool,
-    Argument(help="Print rate, backlog, delay, drops and marks every second.", heading=OUTPUT),
+    str | None,
+    Argument(
+        help="Show the run full-screen, with keys that change it; as lines where there is no "
+        "terminal; with an address, in a browser. :PORT listens on loopback.",
+        unset="off",
+        metavar=MAYBE_ADDRESS,
+        heading=OUTPUT,
+    ),
 ]
 WatchFlows = Annotated[
     int,
     Argument(
-        help="Also print the N transport flows that sent most on each link; implies {view}.",
+        help="Print lines, also of the N transport flows that sent most on each link.",
         least=0,
         metavar="N",
         heading=OUTPUT,
@@ -318,8 +99,12 @@ class Shown(Protocol):
     """What is shown and captured of a run of real packets."""
 
     @property
-    def view(self) -> bool:
-        """Whether to print the links every second."""
+    def qdisc_b(self) -> str | None:
+        """The second queue of the keys."""
+
+    @property
+    def view(self) -> str | None:
+        """Where to show the links: an address, or that there is none; None: not at all."""
 
     @property
     def view_flows(self) -> int:
@@ -353,7 +138,8 @@ class LinePlan(Plan):
         ),
     ] = None
     duration: Lasts = None
-    view: Watch = False
+    qdisc_b: SecondQueue = None
+    view: Watch = None
     view_flows: WatchFlows = 0
     prometheus: Serve = None
     pcap: Pcap = None
@@ -432,20 +218,26 @@ def follow(
     if scenario.runs != 1:
         message = f"live: the scenario has {scenario.runs} runs; expected one"
         raise _core.ScenarioError(message)
-    pcap, force, flows = planned.pcap, output.force, planned.view_flows
+    pcap, force = planned.pcap, output.force
     if pcap is not None:
         captures.check(scenario.checked, pcap, backend="live", force=force)
     claimed = storage.claimed(output.out, force=force)
     with claimed as claim, derived_files.claimed(output.report):
-        served = None if planned.prometheus is None else Metrics(planned.prometheus)
-        shown = watcher(View(flows) if planned.view or flows else None, served)
+        control = _core.LinkControl()
         capturing = captures.capturing(pcap, force=force)
-        with _output_of_program(json=output.json), capturing as capture:
+        with (
+            capturing as capture,
+            _shown(planned, scenario, Links(control), json=output.json) as shown,
+            _output_of_program(json=output.json),
+        ):
             outcome, status, interrupted = run(
-                scenario.checked, watch=shown, flows=flows > 0, capture=capture
+                scenario.checked,
+                watch=_watcher(shown),
+                links=planned.view is not None or planned.prometheus is not None,
+                flows=planned.view is not None or planned.view_flows > 0,
+                capture=capture,
+                control=control,
             )
-        if served is not None:
-            served.close()
         result = Result(outcome)
         _, code = _concluded(result, request, claim)
     if interrupted:
@@ -454,6 +246,75 @@ def follow(
     if code:
         return code
     return status or session.judged([result], strict=strict)
+
+
+class Watcher(Protocol):
+    """Is shown the links of a run once per second."""
+
+    def show(self, links: list[dict[str, Any]]) -> None:
+        """Show a view."""
+
+
+@contextmanager
+def _shown(
+    planned: Shown, scenario: Scenario, links: Links, *, json: bool
+) -> Iterator[list[Watcher]]:
+    """Show a run, and let the user change it, while the block lasts."""
+    name = scenario.name or "run"
+    about = {"name": name, "second": planned.qdisc_b}
+    shown: list[Watcher] = []
+    with ExitStack() as stack:
+        try:
+            shown.append(control := ControlSocket(links, about))
+            stack.callback(control.close)
+        except NoSocketError as error:
+            say(f"note: sojourn live ctl cannot change this run: {error}")
+        if planned.prometheus is not None:
+            shown.append(metrics := Metrics(planned.prometheus))
+            stack.callback(metrics.close)
+        if planned.view is not None and planned.view != NO_ADDRESS:
+            shown.append(browser := Browser(planned.view, about))
+            stack.callback(browser.close)
+            say(f"this run is shown at {browser.url}")
+        elif planned.view is not None and (screen := _screen(planned, name, links, json=json)):
+            shown.append(stack.enter_context(screen))
+        elif planned.view is not None or planned.view_flows:
+            shown.append(Lines(planned.view_flows))
+        yield shown
+
+
+def _screen(planned: Shown, name: str, links: Links, *, json: bool) -> Any:
+    """Return the full-screen view; None where a shell has the terminal or there is none."""
+    # Slow to import.
+    from sojourn.live import screen, terminal  # noqa: PLC0415
+
+    if not terminal.is_possible():
+        return None
+    if isinstance(planned, LivePlan) and not planned.words:
+        say("note: the shell has the terminal; show this run in another: sojourn live ctl view")
+        return None
+    shown = screen.Screen(
+        name,
+        links,
+        second=planned.qdisc_b,
+        # As Ctrl-C does.
+        leave=partial(os.kill, os.getpid(), signal.SIGINT),
+        bars=terminal.bars(),
+    )
+    return terminal.Terminal(shown, to_stderr=json)
+
+
+def _watcher(shown: Sequence[Watcher]) -> Callable[[str], None] | None:
+    """Return a function that passes a view, given as JSON, to all of these; None without any."""
+    if not shown:
+        return None
+
+    def show(text: str) -> None:
+        links = json.loads(text)
+        for one in shown:
+            one.show(links)
+
+    return show
 
 
 @contextmanager

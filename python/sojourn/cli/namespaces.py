@@ -11,6 +11,8 @@ from itertools import pairwise, takewhile
 
 # Commands that have live runs unless they say otherwise; the first is the name of the backend, too.
 LIVE, AGREE = "live", "agree"
+# Asks a live run that goes on.
+CTL = "ctl"
 ON = "--on"
 HELP = {"--help", "--help-all", "-h"}
 ENVIRONMENT = 3
@@ -47,10 +49,12 @@ def is_live(arguments: Sequence[str]) -> bool:
     (False, False, False)
     >>> is_live(["agree", "a.toml", "--on=sim,linux-6.12"])
     False
+    >>> is_live(["live", "ctl", "ls"]), is_live(["live", "--", "ctl"])
+    (False, True)
     """
     # Its options and those of the program are not separated here.
     if arguments and arguments[0] == LIVE:
-        return True
+        return CTL not in arguments[1:2]
     # What follows are the arguments of a program.
     own = list(takewhile(lambda argument: argument != "--", arguments))
     if not own or HELP & set(own):

@@ -546,7 +546,7 @@ class ResultTables(ABC):
 
     @cached_property
     def link_changes(self) -> "pl.DataFrame":
-        """One row per change of a link by a controller.
+        """One row per change of a link by a controller or by the user of a live run.
 
         After ``arm`` and ``replication``:
 

@@ -51,7 +51,8 @@ def test_options_have_a_heading_a_help_text_and_a_noun() -> None:
             wrong.append(f"{words} {name}: not a sentence: {text}")
         if "default" in text.lower():
             wrong.append(f"{words} {name}: the default is part of the help: {text}")
-        if not one.is_flag and not METAVAR.fullmatch(one.metavar or ""):
+        # In brackets, the value may be left out.
+        if not one.is_flag and not METAVAR.fullmatch((one.metavar or "").strip("[]")):
             wrong.append(f"{words} {name}: metavar {one.metavar}")
     assert not wrong, "\n".join(wrong)
 
@@ -147,7 +148,10 @@ def test_every_command_refuses_what_is_not_utf_8() -> None:
             is_option = isinstance(one, TyperOption)
             name = max(one.opts, key=len) if is_option else one.metavar
             given = (
-                [name, "b\udcff"]
+                # The value of an option in brackets may be left out.
+                [f"{name}=b\udcff"]
+                if is_option and f"{one.metavar}".startswith("[")
+                else [name, "b\udcff"]
                 if is_option
                 else [*before, *["b\udcff"] * (one.nargs if one.nargs > 0 else 1)]
             )
@@ -157,3 +161,30 @@ def test_every_command_refuses_what_is_not_utf_8() -> None:
             assert str(error.value) == f"{name} b\ufffd: not UTF-8; expected text in UTF-8"
             checked += 1
     assert checked > 150
+
+
+@pytest.mark.parametrize(
+    ("given", "view", "words"),
+    [
+        (["ping", "--view"], None, ["ping", "--view"]),
+        (["--view", "ping", "-c", "1"], "terminal", ["ping", "-c", "1"]),
+        (["--view"], "terminal", []),
+        (["--view", "--", ":8080"], "terminal", [":8080"]),
+        (["--view", ":8080", "ping"], ":8080", ["ping"]),
+        (["--view", "[::1]:8080", "ping", "--view", ":1"], "[::1]:8080", ["ping", "--view", ":1"]),
+        (["--view=127.0.0.1:8080", "ping"], "127.0.0.1:8080", ["ping"]),
+        (["--view=x", "ping"], "x", ["ping"]),
+        (["--server", "--view", "ping"], None, ["ping"]),
+        (["-s", "a=1", "--view", "localhost:80", "ping"], "localhost:80", ["ping"]),
+    ],
+)
+def test_the_address_of_a_view_may_be_left_out(
+    given: list[str], view: str | None, words: list[str]
+) -> None:
+    parameters = commands()["live"].make_context("live", given).params
+    assert (parameters["view"], list(parameters["words"])) == (view, words)
+
+
+def test_a_view_between_the_words_of_a_bridge_is_an_option() -> None:
+    parameters = commands()["bridge"].make_context("bridge", ["a", "--view", "b"]).params
+    assert [parameters[name] for name in ("near", "view", "far")] == ["a", "terminal", "b"]

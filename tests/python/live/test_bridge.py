@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from sojourn.live import sockets
 from support.live_probe import exclusively, folder, link, needed, program, saved
 from support.shell import environment
 from support.testbed import Listener, Machine, connect, kill_runs, machines
@@ -113,6 +114,23 @@ def test_pings_of_both_versions_cross_the_line_and_no_other_network(bed: Bed, fo
     assert facts["larger_than_mtu"]["value"] == "0 packets"
     assert facts["lost_outside_queue"]["passed"]
     assert {flow["flow"] for flow in result.flows.to_dicts()} == {"down", "up"}
+
+
+def test_a_bridge_is_changed_while_it_runs(
+    bed: Bed, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", f"{tmp_path}")
+    with bed.bridged(folder, "--out", "result"):
+        (run,) = sockets.running()
+        answer = run.ask(("links.down.delay", "40ms"), ("links.up.qdisc", "pie"))
+        assert answer["links"]["down"]["delay"] == "40ms"
+        text = bed.client.run("ping", "-c", "5", "-i", "0.2", "-W", "2", SERVER)
+        assert all(RTT_MS + 40 <= ms < 3 * RTT_MS + 40 for ms in rtts_ms(text)), text
+    changes = saved(folder).link_changes.to_dicts()
+    assert [(one["link"], one["change"]) for one in changes] == [
+        ("down", '{delay = "40ms"}'),
+        ("up", '{qdisc = "pie"}'),
+    ]
 
 
 def test_a_connection_reaches_the_rate_of_the_line(bed: Bed, folder: Path) -> None:

@@ -111,6 +111,21 @@ def test_a_page_of_the_internet_is_loaded_by_its_name_at_the_rate_of_the_link(
     assert world.lan.frames() == []
 
 
+def test_the_way_to_the_internet_is_changed_from_within_the_run(
+    world: World, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", f"{tmp_path}")
+    ping = f"ping -c 3 -i 0.2 -W 2 {INTERNET}"
+    change = f"{sys.executable} -m sojourn live ctl set links.up.delay=50ms"
+    line = f"{ping} && {change} && {ping}"
+    done = world.user.run(*CONNECTED, "--out", "result", "--", "sh", "-c", line, folder=folder)
+    assert done.returncode == 0, done.stderr
+    times = [float(one.split()[0]) for one in done.stdout.split("time=")[1:]]
+    assert max(times[1:3]) < 50 < min(times[3:]), done.stdout
+    (change_,) = saved(folder).link_changes.to_dicts()
+    assert (change_["link"], change_["delay_ms"]) == ("up", 50)
+
+
 def test_no_packet_reaches_another_network(world: World, folder: Path) -> None:
     line = f"ping -c 2 -i 0.2 -W 1 {INTERNET} && ! ping -c 2 -i 0.2 -W 1 {LAN}"
     done = world.user.run(*CONNECTED, "--", "sh", "-c", line, folder=folder)

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import pytest
 
 import sojourn as sj
-from sojourn.cli import live
-from sojourn.cli.live import Metrics
+from sojourn.live import server
+from sojourn.live.metrics import Metrics
 
 
 def free_port(address: str, family: socket.AddressFamily) -> int:
@@ -94,19 +94,19 @@ def test_requests_that_never_end_keep_nobody_from_the_metrics(served: Metrics) -
     clients = [connected(served, b"GET / HTTP/1.1\r\nX: ") for _ in range(40)]
     assert b"sojourn_link_drops_total" in answered(served)
     # Without a wait for the time limit of the others.
-    assert time.monotonic() - begun < live.TIMEOUT_S
+    assert time.monotonic() - begun < server.TIMEOUT_S
     assert threading.active_count() == threads
     waiting = 0
     for client in clients:
         client.settimeout(0.01)
         waiting += not ended(client)
         client.close()
-    assert 0 < waiting <= live.MOST_CONNECTIONS
+    assert 0 < waiting <= server.MOST_CONNECTIONS
 
 
 def test_a_connection_has_a_time_limit(served: Metrics, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (live.TIMEOUT_S, live.MOST_CONNECTIONS) == (5, 8)
-    monkeypatch.setattr(live, "TIMEOUT_S", 0.3)
+    assert (server.TIMEOUT_S, server.MOST_CONNECTIONS) == (5, 8)
+    monkeypatch.setattr(server, "TIMEOUT_S", 0.3)
     begun = time.monotonic()
     with connected(served, b"GET / HTTP/1.1\r\nX: ") as client:
         # A client that always sends in time does not get more of it.
@@ -137,7 +137,7 @@ def test_requests_are_of_limited_size_and_kind(
         head, _, body = answered(served, request_).partition(b"\r\n\r\n")
     except ConnectionResetError:
         # It ends a connection although bytes are unread, so the answer may be lost.
-        assert len(request_) > live.MOST_HEAD
+        assert len(request_) > server.MOST_HEAD
     else:
         assert head.startswith(b"HTTP/1.1 " + status)
         assert bool(body) is has_body
@@ -146,7 +146,7 @@ def test_requests_are_of_limited_size_and_kind(
 
 _FULL = """
 import os, resource, sys, time
-from sojourn.cli.live import Metrics
+from sojourn.live.metrics import Metrics
 metrics = Metrics(":" + sys.argv[1])
 files = []
 try:

@@ -41,6 +41,7 @@ LAYERS = (
     "expectations",
     "host",
     "exchange",
+    "live",
     "plot",
     "report",
     "sweeps",

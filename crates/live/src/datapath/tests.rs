@@ -47,7 +47,9 @@ fn run(rate: &str, buffers: usize, packets: u8, ms: u64) -> (Counted, Vec<u8>) {
         Flows::new(&plan),
     );
     let never = AtomicBool::new(false);
-    let moved = datapath.run(Instant::from_millis(ms), &never).unwrap();
+    let moved = datapath
+        .run(Instant::from_millis(ms), &never, None)
+        .unwrap();
     let mut buffer = [0; 2_048];
     let numbers = std::iter::from_fn(|| {
         let read = rustix::io::read(&at_client, &mut buffer[..]).ok()?;

@@ -5,6 +5,10 @@ use sojourn_scenario::Scenario;
 
 use super::*;
 use sojourn_path::ip::Parsed;
+use sojourn_scenario::plan::Controlled;
+
+use crate::run::Shows;
+use crate::view::{Shared, Views};
 
 /// A network of one flow from server to client, over `down` and back over `up`.
 fn network(down: &str) -> Network<'static> {
@@ -15,6 +19,17 @@ fn network(down: &str) -> Network<'static> {
     );
     let plan = Scenario::from_toml(&text).unwrap().plan(0, 0);
     Network::new(Arc::new(plan.config), Observers::default(), 2_048, 4_096).unwrap()
+}
+
+/// The same network for a run that its user may change.
+fn changeable(down: &str) -> Network<'static> {
+    let mut network = network(down);
+    let mut config = (*network.config).clone();
+    for link in &mut config.links {
+        link.controlled = Controlled::All;
+    }
+    network = Network::new(Arc::new(config), Observers::default(), 2_048, 4_096).unwrap();
+    network
 }
 
 /// Gives the network a packet of `len` bytes; false: there is no buffer.
@@ -258,4 +273,167 @@ fn traces_of_rate_and_delay_are_followed() {
         second,
         [(2, Instant::from_millis(230) + Duration::from_micros(100))]
     );
+}
+
+/// Changes of links, each by its name with the keys as JSON.
+fn asked(changes: &[(&str, &str)]) -> Vec<(String, String)> {
+    let owned = changes
+        .iter()
+        .map(|(link, keys)| ((*link).to_owned(), (*keys).to_owned()));
+    owned.collect()
+}
+
+#[test]
+fn a_change_that_is_asked_for_is_one_of_the_scenario() {
+    let at = [
+        (300_300, r#"{"rate": "20mbit", "qdisc": "pfifo limit 3"}"#),
+        (500_300, r#"{"delay": "30ms", "qdisc": "codel"}"#),
+        (
+            700_300,
+            r#"{"loss": "50%", "duplicate": "20%", "jitter": "5ms"}"#,
+        ),
+    ];
+    let written = at.map(|(us, keys)| keys.replacen('{', &format!("{{\"at\": \"{us}us\", "), 1));
+    let written = written.join(", ").replace("\": ", "\" = ");
+    let run = |network: &mut Network<'_>, asks: bool| {
+        let fill = |network: &mut Network<'_>, ms: u64| {
+            for id in 0..30 {
+                send(network, Instant::from_millis(ms), (ms * 100 + id, 1_236, 0));
+            }
+        };
+        let mut arrived = Vec::new();
+        for (us, keys) in at {
+            fill(network, us / 1_000 - 20);
+            let before = Instant::from_nanos(us * 1_000 - 1);
+            arrived.extend(arrivals(network, before));
+            if asks {
+                let now = Instant::from_nanos(us * 1_000);
+                let settings = network.change(now, &asked(&[("down", keys)]));
+                assert_eq!(settings.unwrap().at, now);
+            }
+        }
+        fill(network, 720);
+        arrived.extend(arrivals(network, Instant::from_millis(2_000)));
+        arrived
+    };
+    let mut planned = network(&format!("{AT_10_MBIT}\nchanges = [{written}]"));
+    let expected = run(&mut planned, false);
+    let mut changed = changeable(AT_10_MBIT);
+    let found = run(&mut changed, true);
+    assert!(expected.len() > 60, "{}", expected.len());
+    assert_eq!(found, expected);
+    let records = changed.take_changes();
+    assert_eq!(records.len(), 3);
+    assert_eq!(records[1].delay, Some(Duration::from_millis(30)));
+    let end = Instant::from_millis(2_000);
+    let totals = |network: Network<'_>| network.finish(end).0[0].totals;
+    assert_eq!(totals(changed), totals(planned));
+}
+
+#[test]
+fn parameters_that_change_keep_the_packets_and_another_queue_drops_them() {
+    let mut network = changeable("rate = \"1mbit\"\nqdisc = \"codel\"");
+    for id in 0..21 {
+        send(&mut network, Instant::from_millis(1), (id, 1_236, 0));
+    }
+    arrivals(&mut network, Instant::from_millis(12));
+    let now = Instant::from_millis(12);
+    let settings = network.change(
+        now,
+        &asked(&[("down", r#"{"qdisc": "codel target 20ms"}"#)]),
+    );
+    let (name, keys) = &settings.unwrap().links[0];
+    assert_eq!(name, "down");
+    assert!(keys.contains("target 20ms"), "{keys}");
+    assert_eq!(network.links[0].qdisc.backlog().packets, 20);
+    let other = asked(&[("down", r#"{"qdisc": "pie"}"#)]);
+    network.change(now, &other).unwrap();
+    assert_eq!(network.links[0].qdisc.backlog().packets, 0);
+    let (links, _) = network.finish(Instant::from_millis(100));
+    assert_eq!(links[0].totals.drops_replaced, 20);
+}
+
+#[test]
+fn of_changes_that_are_asked_for_together_all_are_made_or_none() {
+    let mut network = changeable(AT_10_MBIT);
+    let now = Instant::from_millis(1);
+    let before = network.change(now, &[]).unwrap();
+    for (changes, problem) in [
+        (
+            &[("down", r#"{"rate": "1mbit"}"#), ("up", r#"{"rate": 3}"#)],
+            "links.up.rate: 3 is not",
+        ),
+        (
+            &[
+                ("down", r#"{"rate": "1mbit"}"#),
+                ("pu", r#"{"rate": "1mbit"}"#),
+            ],
+            "links.pu: unknown link; did you mean \"up\"?",
+        ),
+        (
+            &[("up", r#"{"loss": "1%"}"#), ("down", r#"{"qdisc": "foo"}"#)],
+            "links.down.qdisc: unknown queue",
+        ),
+    ] {
+        let refused = network.change(now, &asked(changes)).unwrap_err();
+        assert!(refused.starts_with(problem), "{refused}");
+        assert_eq!(network.change(now, &[]).unwrap(), before);
+    }
+    assert_eq!(network.take_changes(), []);
+    // What is in force already is not recorded.
+    network
+        .change(now, &asked(&[("down", r#"{"rate": "10mbit"}"#)]))
+        .unwrap();
+    assert_eq!(network.take_changes(), []);
+}
+
+#[test]
+fn the_number_of_changes_is_limited() {
+    let mut network = changeable(AT_10_MBIT);
+    let rates =
+        ["1mbit", "2mbit"].map(|rate| asked(&[("up", &format!(r#"{{"rate": "{rate}"}}"#))]));
+    for n in 0..MOST_CHANGES {
+        network
+            .change(Instant::from_millis(1), &rates[n % 2])
+            .unwrap();
+    }
+    let refused = network
+        .change(Instant::from_millis(1), &rates[0])
+        .unwrap_err();
+    assert_eq!(refused, "a run can be changed 10000 times");
+    assert!(network.change(Instant::from_millis(1), &[]).is_ok());
+    assert_eq!(network.take_changes().len(), MOST_CHANGES);
+}
+
+#[test]
+fn views_begin_when_somebody_watches_and_have_each_change_once() {
+    let shared = Shared::default();
+    let config = Arc::clone(&changeable(AT_10_MBIT).config);
+    let names = ["down", "up"].into_iter();
+    let observers = Observers {
+        capture: None,
+        views: Some(Views::new(names, Arc::clone(&shared), Shows::Nothing)),
+        traces: None,
+    };
+    let mut network = Network::new(config, observers, 2_048, 64).unwrap();
+    send(&mut network, Instant::from_millis(1), (1, 1_236, 0));
+    arrivals(&mut network, Instant::from_millis(2_500));
+    assert_eq!(*shared.lock().unwrap(), []);
+    network.watch();
+    let now = Instant::from_millis(2_600);
+    let loss = asked(&[("down", r#"{"loss": "2.5%"}"#)]);
+    network.change(now, &loss).unwrap();
+    send(&mut network, now, (2, 1_236, 0));
+    arrivals(&mut network, Instant::from_millis(4_000));
+    let view = shared.lock().unwrap().clone();
+    assert_eq!(view[0].at, Instant::from_millis(3_500));
+    assert_eq!(view[0].changes, [(now, "{loss = \"2.5%\"}".to_owned())]);
+    assert!(
+        view[0].settings.contains("\"loss\":\"2.5%\""),
+        "{}",
+        view[0].settings
+    );
+    assert_eq!(view[0].flows.len(), 1);
+    arrivals(&mut network, Instant::from_millis(5_000));
+    assert_eq!(shared.lock().unwrap()[0].changes, []);
 }

@@ -72,6 +72,22 @@ pub fn controlled_change(
     Ok((!change.is_empty()).then(|| (config, change.text())))
 }
 
+/// The keys that a change sets, without its time, as canonical JSON: the inverse of [`controlled_change`]. A queue has all
+/// of its parameters.
+pub fn changed_keys(change: &plan::Change) -> String {
+    let wire = &change.wire;
+    let change = Change {
+        at: change.at,
+        rate: change.rate,
+        delay: wire.delay,
+        loss: wire.loss.map(|loss| NewLoss(Loss::of(loss))),
+        duplicate: wire.duplicate.map(Percent::of),
+        jitter: wire.jitter.map(Jitter::of),
+        qdisc: (change.queue.as_ref()).map(|queue| NewQueue(queue.spec().to_string().into())),
+    };
+    crate::text::json(&Value::Table(change.keys()).into())
+}
+
 /// A plan of a run with the changes that its controller made: pairs of time and number of the link, with the line of
 /// TOML that [`controlled_change`] returned.
 pub fn with_controlled_changes<'c>(
@@ -171,17 +187,20 @@ impl Change {
 
     /// The keys in canonical form without the time, on one line of TOML.
     fn text(&self) -> String {
+        crate::text::inline_toml(&Value::Table(self.keys()).into())
+    }
+
+    /// The keys in canonical form without the time.
+    fn keys(&self) -> crate::value::Table {
         let mut keys = crate::value::Table::new();
         Keys::write(self, &mut keys);
         keys.remove(AT);
-        crate::text::inline_toml(&Value::Table(keys).into())
+        keys
     }
 
     /// Whether it changes anything.
     fn is_empty(&self) -> bool {
-        let mut keys = crate::value::Table::new();
-        Keys::write(self, &mut keys);
-        keys.len() == 1
+        self.keys().is_empty()
     }
 }
 

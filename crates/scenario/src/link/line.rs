@@ -142,6 +142,13 @@ fn share(percent: Percent) -> f64 {
     percent.0 / 100.0
 }
 
+impl Percent {
+    /// The share of a plan, without the rounding errors of the conversion.
+    pub(super) fn of(share: f64) -> Self {
+        Self((share * 1e14).round() / 1e12)
+    }
+}
+
 impl Loss {
     /// The loss in a plan.
     pub(super) fn config(self) -> plan::Loss {
@@ -158,7 +165,39 @@ impl Loss {
     }
 }
 
+impl Loss {
+    /// The loss of a plan.
+    pub(super) fn of(loss: plan::Loss) -> Self {
+        match loss {
+            plan::Loss::None => Self::Random(Percent(0.0)),
+            plan::Loss::Random(share) => Self::Random(Percent::of(share)),
+            plan::Loss::GilbertElliott(chain) => Self::Bursts(Chain {
+                model: Model::GilbertElliott,
+                to_bad: Percent::of(chain.to_bad),
+                to_good: Percent::of(chain.to_good),
+                in_bad: Percent::of(chain.in_bad),
+                in_good: Percent::of(chain.in_good),
+            }),
+        }
+    }
+}
+
 impl Jitter {
+    /// The jitter of a plan.
+    pub(super) fn of(jitter: Option<plan::Jitter>) -> Self {
+        let none = plan::Jitter {
+            spread: Duration::ZERO,
+            distribution: Distribution::Uniform,
+            order: Order::Kept,
+        };
+        let jitter = jitter.unwrap_or(none);
+        Self(Deviation {
+            spread: jitter.spread,
+            distribution: jitter.distribution,
+            order: jitter.order,
+        })
+    }
+
     /// The jitter in a plan; `None` if its spread is zero.
     pub(super) fn config(self) -> Option<plan::Jitter> {
         let Self(table) = self;

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use sojourn_net::{Duration, Instant, Rate};
-use sojourn_qdisc::{Qdisc, QdiscSpec};
+use sojourn_backend::LinkChanges;
+use sojourn_net::{Duration, Instant};
+use sojourn_qdisc::Qdisc;
 use sojourn_records::ChangeRecord;
-use sojourn_scenario::controlled_change;
-use sojourn_scenario::plan::{
-    Change, Config, Controlled, Controller, LinkMeasured, Measured, Reply, Request, WireChange,
-};
+use sojourn_scenario::plan::{Change, Config, Controller, LinkMeasured, Measured, Reply};
 
 use super::World;
 use crate::packet::{Kind, Packet};
@@ -18,24 +16,11 @@ use crate::packet::{Kind, Packet};
 pub(super) struct Control {
     controller: Box<dyn Controller>,
     interval: Duration,
-    /// One per link.
-    links: Vec<ControlledLink>,
+    changes: LinkChanges,
     /// Delays of ping requests whose reply is under way, by flow and number.
     requests: BTreeMap<(u32, u32), Duration>,
     /// Replies since the last call.
     replies: Vec<Reply>,
-    changes: Vec<ChangeRecord>,
-}
-
-/// What a controller has made of a link.
-#[derive(Debug)]
-struct ControlledLink {
-    queue: QdiscSpec,
-    /// Changes of the link so far, those of the scenario included.
-    changes: usize,
-    /// The highest rate and the shortest delay that were checked.
-    fastest: Rate,
-    shortest: Duration,
 }
 
 impl Control {
@@ -45,19 +30,12 @@ impl Control {
         controller: Box<dyn Controller>,
         interval: Duration,
     ) -> Self {
-        let links = config.links.iter().map(|link| ControlledLink {
-            queue: link.qdisc.clone(),
-            changes: 0,
-            fastest: link.fastest(),
-            shortest: link.delay,
-        });
         Self {
             controller,
             interval,
-            links: links.collect(),
+            changes: LinkChanges::new(config),
             requests: BTreeMap::new(),
             replies: Vec::new(),
-            changes: Vec::new(),
         }
     }
 
@@ -69,12 +47,7 @@ impl Control {
 
     /// A change of the scenario is applied to a link; returns the number of changes before it.
     pub(super) fn on_change(&mut self, link: u32, change: &Change) -> usize {
-        let link = &mut self.links[link as usize];
-        if let Some(queue) = &change.queue {
-            link.queue = queue.spec().clone();
-        }
-        link.changes += 1;
-        link.changes - 1
+        self.changes.on_change(link, change)
     }
 
     /// A packet of a flow of datagrams arrives.
@@ -102,64 +75,7 @@ impl Control {
 
     /// What the controller changed.
     pub(super) fn into_changes(self) -> Vec<ChangeRecord> {
-        self.changes
-    }
-
-    /// The change that is asked for; `None`: it is in force already.
-    fn accepted(
-        &mut self,
-        config: &Config,
-        now: Instant,
-        rate: Rate,
-        request: &Request,
-    ) -> Result<Option<Change>, String> {
-        let (link, of) = (&config.links[request.link], &mut self.links[request.link]);
-        let at = now.since(Instant::ZERO);
-        let place = |key: &str, rule: &str| {
-            let dot = if key.is_empty() { "" } else { "." };
-            format!("links.{}{dot}{key}: {rule}", link.name)
-        };
-        let read = controlled_change(&request.change, at, (rate, &of.queue));
-        let Some((change, text)) = read.map_err(|error| place(&error.path, &error.rule))? else {
-            return Ok(None);
-        };
-        if change.wire != WireChange::default() && link.controlled != Controlled::All {
-            let rule = "a change of delay, loss, duplicate or jitter; \
-                        set changes_wires = True in the class of the controller";
-            return Err(place("", rule));
-        }
-        if change.queue.is_some() && link.changes.iter().any(|written| written.queue.is_some()) {
-            let rule = "changes of the scenario change this queue too; expected one of the two";
-            return Err(place("qdisc", rule));
-        }
-        (config.check_change(request.link, &change)).map_err(|(key, rule)| place(&key, &rule))?;
-        of.check_limits(config, request.link, &change)
-            .map_err(|rule| place("", &rule))?;
-        self.changes.push(ChangeRecord {
-            at: now,
-            link: request.link,
-            rate: change.rate,
-            delay: change.wire.delay,
-            text,
-        });
-        Ok(Some(change))
-    }
-}
-
-impl ControlledLink {
-    /// Checks what a run relies on if the link becomes faster, or its delay shorter, than it ever was.
-    fn check_limits(&mut self, config: &Config, n: usize, change: &Change) -> Result<(), String> {
-        let rate = change.rate.filter(|&rate| rate > self.fastest);
-        let delay = (change.wire.delay).filter(|&delay| delay < self.shortest);
-        if rate.is_none() && delay.is_none() {
-            return Ok(());
-        }
-        self.fastest = rate.unwrap_or(self.fastest);
-        self.shortest = delay.unwrap_or(self.shortest);
-        let mut config = config.clone();
-        let link = &mut config.links[n];
-        (link.rate, link.delay) = (self.fastest, self.shortest);
-        config.check().map_err(|error| error.rule)
+        self.changes.into_records()
     }
 }
 
@@ -171,7 +87,8 @@ impl World<'_> {
         let measured = self.measure(&mut control);
         for request in control.controller.control(&measured) {
             let rate = self.links[request.link].rate();
-            match control.accepted(&self.config, self.now, rate, &request) {
+            let accepted = (control.changes).accept(&self.config, self.now, rate, &request);
+            match accepted {
                 Ok(None) => {}
                 Ok(Some(change)) => {
                     let link = u32::try_from(request.link).unwrap_or(u32::MAX);
@@ -194,31 +111,30 @@ impl World<'_> {
         );
         let probes = &mut self.observed.probes;
         let links = self.config.links.iter().zip(&mut self.links).zip(probes);
-        let links = links
-            .zip(&control.links)
-            .map(|(((config, link), probe), of)| {
-                let counts = probe.count_since_call();
-                let counters = &counts.counters;
-                let backlog = link.qdisc.backlog();
-                let wired = config.radio.is_none();
-                LinkMeasured {
-                    rate: (wired && !config.follows_trace()).then_some(link.rate()),
-                    queue: of.queue.to_string(),
-                    sent_packets: counters.sent_packets,
-                    sent_bytes: counters.sent_bytes,
-                    utilisation: link.utilisation(from, at).filter(|_| wired),
-                    backlog_packets: backlog.packets as u64,
-                    backlog_bytes: backlog.bytes,
-                    sojourn_mean: counts.sojourn_mean,
-                    sojourn_max: counts.sojourn_max,
-                    drops: counters.drops_overlimit
-                        + counters.drops_aqm
-                        + counters.drops_ack_filter
-                        + counters.drops_replaced,
-                    marks: counters.marks_aqm + counters.marks_ce_threshold,
-                    lost: counters.lost_packets,
-                }
-            });
+        let changes = &control.changes;
+        let links = links.enumerate().map(|(n, ((config, link), probe))| {
+            let counts = probe.count_since_call();
+            let counters = &counts.counters;
+            let backlog = link.qdisc.backlog();
+            let wired = config.radio.is_none();
+            LinkMeasured {
+                rate: (wired && !config.follows_trace()).then_some(link.rate()),
+                queue: changes.queue(n).to_string(),
+                sent_packets: counters.sent_packets,
+                sent_bytes: counters.sent_bytes,
+                utilisation: link.utilisation(from, at).filter(|_| wired),
+                backlog_packets: backlog.packets as u64,
+                backlog_bytes: backlog.bytes,
+                sojourn_mean: counts.sojourn_mean,
+                sojourn_max: counts.sojourn_max,
+                drops: counters.drops_overlimit
+                    + counters.drops_aqm
+                    + counters.drops_ack_filter
+                    + counters.drops_replaced,
+                marks: counters.marks_aqm + counters.marks_ce_threshold,
+                lost: counters.lost_packets,
+            }
+        });
         Measured {
             at,
             links: links.collect(),

@@ -22,6 +22,7 @@ from sojourn.result.validity.load import bits_per_s
 
 # The name of facts with which a backend says what limits the result.
 LIMIT = "limit"
+CHANGED = "changed_during_run"
 OF_GROUP = itemgetter("arm", "group")
 # Above this share, percentiles over the remaining replies are too low.
 PING_LOSS = 0.10
@@ -56,6 +57,16 @@ def _limits(evidence: Evidence) -> Iterator[Finding]:
     """Find what a backend says of the limits of its runs."""
     limits = (f"{fact['value']}." for fact in evidence.facts if fact["name"] == LIMIT)
     yield from map(warning, dict.fromkeys(limits))
+
+
+def _changed(evidence: Evidence) -> Iterator[Finding]:
+    """Find live runs whose links the user changed."""
+    for fact in evidence.facts:
+        if fact["name"] == CHANGED:
+            yield warning(
+                f"the links were changed during the run: {fact['value']}. Totals cover the time "
+                "before and after; the table link_changes has each change."
+            )
 
 
 def _unfinished(evidence: Evidence) -> Iterator[Finding]:
@@ -255,6 +266,7 @@ def _sparse(evidence: Evidence) -> Iterator[Finding]:
 CHECKS = (
     _checks,
     _limits,
+    _changed,
     _unfinished,
     _stuck,
     _connections,

@@ -1,0 +1,1 @@
+"""Dashboards, metrics and control of a live run."""
