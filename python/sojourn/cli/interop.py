@@ -13,10 +13,11 @@ from sojourn import _core
 from sojourn.arguments import Argument, ArgumentError, Plan
 from sojourn.arguments.common import OUTPUT, SCENARIO
 from sojourn.cli import live, session
-from sojourn.cli.live import LONGEST, MAX_NAME, MAX_PORT, follow
+from sojourn.cli.live import LONGEST, MAX_NAME, follow
 from sojourn.cli.options import Strict
 from sojourn.cli.plans import Given, command
 from sojourn.cli.process import say
+from sojourn.live.address import MAX_PORT
 from sojourn.scenario import Link, Scenario
 from sojourn.traffic import Bridged
 
