@@ -21,7 +21,7 @@ RFC_CONTROLS := cubic reno prague bbr3 copa
 ACCECN_CONTROLS := cubic reno dctcp prague bbr3 bbr
 # Tests that measure real packets, with nothing else running.
 LIVE_TESTS := tests/python/live
-# 60 of the scenarios that were measured on Linux 6.12.
+# Of the scenarios that were measured on Linux 6.12.
 KERNEL_SCENARIOS := ^R[124]_|^R6_20m_100ms_1f|^R7_
 # The crates for crates.io, and the oldest Rust that they support (rust-version).
 PUBLISHED := net prefetch schema qdisc capture path
@@ -299,7 +299,7 @@ parity-measure: ## Run scenarios of the comparison in the kernel again and write
 	@test -n "$(ONLY)" || { echo "make parity-measure ONLY='^R1_10m': the names of the scenarios"; exit 2; }
 	cargo run --profile local --quiet -p sojourn-parity -- --kernel $(or $(KERNEL),6.12) --only '$(ONLY)' --again $(or $(REPETITIONS),3) --record
 
-parity-kernel: setup ## Run 60 scenarios of the comparison in Linux 6.12 again, which it builds if needed, and compare with the recorded results: 10 minutes.
+parity-kernel: setup ## Run 70 scenarios of the comparison in Linux 6.12 again, which it builds if needed, and compare with the recorded results: 10 minutes.
 	@# User-Mode Linux needs this processor.
 	@test "$$(uname -m)" = x86_64 || { echo 'make parity-kernel: needs Linux on x86-64'; exit 2; }
 	$(BIN)/sojourn kernel build 6.12

@@ -20,6 +20,7 @@ __all__ = [
     "DamagedResultError",
     "DrivenQueue",
     "Folder",
+    "Interop",
     "Invocation",
     "LinkControl",
     "Measurements",

@@ -65,8 +65,8 @@ pub use impairment::{Blackhole, Chance, Impairment, Rebind};
 pub use interop::{Interop, InteropError};
 pub use namespace::enter_user_namespace;
 pub use router::Networks;
-pub use run::{BUFFER_BYTES, Ended, Options, Reach, Routing, Shows, Watcher, run};
-pub use view::{FlowView, LinkView};
+pub use run::{BUFFER_BYTES, Ended, Options, Reach, Routing, Watcher, run};
+pub use view::{FlowView, LinkView, Shows};
 
 /// The name of the backend.
 pub(crate) const NAME: &str = "live";

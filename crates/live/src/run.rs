@@ -34,7 +34,7 @@ use crate::program::Program;
 use crate::router::{Networks, Router};
 use crate::space::{HostSettings, Lost, MTU, Space};
 use crate::traces::Traces;
-use crate::view::{LinkView, Shared, Views};
+use crate::view::{LinkView, Shared, Shows, Views};
 use crate::{NAME, forwarding, kernel_release, validity};
 
 /// Bytes of a buffer: the MTU, and room to notice packets that exceed it.
@@ -68,18 +68,6 @@ pub struct Options {
     pub shows: Shows,
     /// What its packets reach.
     pub reach: Reach,
-}
-
-/// What watchers of a run are shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Shows {
-    /// Nothing until [`Control::watch`](crate::Control::watch) is called.
-    #[default]
-    Nothing,
-    /// The links.
-    Links,
-    /// The links with their flows.
-    Flows,
 }
 
 /// What the packets of a run reach.

@@ -9,7 +9,17 @@ use sojourn_path::links::Taken;
 use sojourn_qdisc::{Backlog, DropReason, MarkReason};
 use sojourn_records::Histogram;
 
-use crate::run::Shows;
+/// What watchers of a run are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Shows {
+    /// Nothing until [`Control::watch`](crate::Control::watch) is called.
+    #[default]
+    Nothing,
+    /// The links.
+    Links,
+    /// The links with their flows.
+    Flows,
+}
 
 /// Time between two views.
 pub(crate) const VIEW_INTERVAL: Duration = Duration::from_secs(1);

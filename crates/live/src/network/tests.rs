@@ -7,8 +7,7 @@ use super::*;
 use sojourn_path::ip::Parsed;
 use sojourn_scenario::plan::Controlled;
 
-use crate::run::Shows;
-use crate::view::{Shared, Views};
+use crate::view::{Shared, Shows, Views};
 
 /// A network of one flow from server to client, over `down` and back over `up`.
 fn network(down: &str) -> Network<'static> {
