@@ -1,6 +1,5 @@
 """``sojourn kernel``: build the kernels in which ``--on linux-6.12`` runs."""
 
-import os
 from typing import Annotated
 
 import typer
@@ -35,16 +34,7 @@ def build(
             option="SOURCE",
         ),
     ] = "6.12",
-    jobs: Annotated[
-        int | None,
-        Argument(
-            help="Number of compilers at once.",
-            least=1,
-            metavar="N",
-            unset="the number of processors",
-        ),
-    ] = None,
-    keep: Annotated[
+    keep_source: Annotated[
         bool, Argument(help="Keep the source and the objects, to build modules.")
     ] = False,
     again: Annotated[bool, Argument(help="Build a kernel that exists.")] = False,
@@ -60,8 +50,7 @@ def build(
     if source in known and not again:
         print(f"linux-{source} exists: {known[source].folder}")
         return 0
-    count = jobs or os.cpu_count() or 1
-    done = kernels.build(source, folder, jobs=count, keep=keep, say=say)
+    done = kernels.build(source, folder, keep=keep_source, say=say)
     print(f"built Linux {done.release}; to use it: sojourn run FILE --on linux-{done.version}")
     return 0
 

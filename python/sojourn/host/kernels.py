@@ -85,9 +85,7 @@ def checkout() -> Path:
     raise UnavailableError(message)
 
 
-def build(
-    wanted: str, folder: Path, *, jobs: int, keep: bool, say: Callable[[str], None]
-) -> Kernel:
+def build(wanted: str, folder: Path, *, keep: bool, say: Callable[[str], None]) -> Kernel:
     """Build a kernel and the file system of its guest.
 
     `wanted` is a version that Debian has, or a directory with the source or a ``.tar`` file of it;
@@ -108,7 +106,7 @@ def build(
     objects.mkdir(exist_ok=True)
     make = ("make", f"-C{source}", *_ARCHITECTURE, f"O={objects}")
     steps.run([*make, f"KCONFIG_ALLCONFIG={root / 'kernel' / 'config'}", "allnoconfig"])
-    steps.run([*make, f"-j{jobs}", "linux"])
+    steps.run([*make, f"-j{os.cpu_count() or 1}", "linux"])
     release = (objects / "include/config/kernel.release").read_text(encoding="utf-8").strip()
     version = _version(release)
     place = folder / version

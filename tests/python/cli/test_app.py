@@ -100,7 +100,7 @@ def test_the_backend_is_chosen_by_name_and_help_lists_the_names(
     for command in ("run", "compare"):
         described = " ".join(sojourn(command, "--help-all").stdout.replace("│", " ").split())
         assert (
-            f"Where the runs are executed: {' or '.join(names)}. [default: {names[0]}]" in described
+            f"Where the runs are executed: {', '.join(names)}. [default: {names[0]}]" in described
         )
 
 

@@ -93,7 +93,7 @@ def test_a_version_without_a_source_is_refused(
     monkeypatch.setattr(kernels, "TOOLS", {})
     monkeypatch.chdir(ROOT)
     with pytest.raises(sj.ResultError, match=r"5\.4: expected 6\.1, 6\.12, or a directory"):
-        kernels.build("5.4", tmp_path, jobs=1, keep=False, say=lambda _: None)
+        kernels.build("5.4", tmp_path, keep=False, say=lambda _: None)
 
 
 def test_missing_programs_are_named_with_their_packages(
@@ -102,7 +102,7 @@ def test_missing_programs_are_named_with_their_packages(
     monkeypatch.setattr(kernels, "TOOLS", {"no-such-compiler": "gcc-none", "sh": "dash"})
     monkeypatch.chdir(ROOT)
     with pytest.raises(sj.UnavailableError, match=r"install the Debian packages gcc-none$"):
-        kernels.build("6.1", tmp_path, jobs=1, keep=False, say=lambda _: None)
+        kernels.build("6.1", tmp_path, keep=False, say=lambda _: None)
 
 
 def test_the_command_says_where_kernels_are(
