@@ -31,6 +31,7 @@ include_patterns = [
     "*.md",
     "docs/**.md",
     "examples/**README.md",
+    "kernel/README.md",
     "papers/**README.md",
     "tests/**README.md",
 ]
