@@ -5,6 +5,7 @@
 //! implements it and one line that adds it to a [`Registry`].
 
 mod changes;
+pub mod linux_tcp;
 mod routes;
 
 use std::borrow::Cow;

@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 
 use sojourn_apps::{DatagramKind, Transport};
+use sojourn_backend::linux_tcp::{self, Missing, first_used};
 use sojourn_backend::{Feature, Unsupported};
 use sojourn_net::IpVersion;
 use sojourn_path::config::{Encapsulation, LineConfig, Shaper};
 use sojourn_qdisc::QueueChange;
 use sojourn_scenario::Plan;
 use sojourn_scenario::plan::{Change, Controlled, FlowConfig, LinkConfig, Traffic};
-use sojourn_transport::{CcKind, CcSpec, ReceiveBuffer, ReceiverParams, SenderParams};
+use sojourn_transport::{CcKind, ReceiveBuffer, ReceiverParams, SenderParams};
 
 use crate::network::{MOST_DELAYS, Paths, Toward, probability};
 
@@ -17,9 +18,6 @@ use crate::network::{MOST_DELAYS, Paths, Toward, probability};
 const MOST_FLOWS: usize = 500;
 /// The guest numbers datagrams in their first bytes.
 const SMALLEST_DATAGRAM: u64 = 4;
-
-/// A key, and the feature that it requests.
-type Missing = (&'static str, Cow<'static, str>);
 
 /// Checks a plan; `backend` is the name of the kernel.
 ///
@@ -210,34 +208,11 @@ fn sender(params: &SenderParams) -> Option<Missing> {
         let what = format!("the congestion control {kind}, which this kernel does not have");
         return Some(("cc", what.into()));
     }
-    let has_parameters = kind.name().parse::<CcSpec>().ok() != Some(params.cc);
     let keys = [
-        (
-            "profile",
-            params.profile != usual.profile,
-            "another implementation than the kernel's own",
-        ),
-        ("cc", has_parameters, "parameters of a congestion control"),
-        (
-            "slow_start",
-            params.slow_start.is_some(),
-            "a choice of the slow-start heuristic",
-        ),
-        ("ecn", params.wants_accurate_ecn(), "Accurate ECN"),
         (
             "peer_ecn",
             params.peer_ecn.is_some(),
             "another ECN of the receiver",
-        ),
-        (
-            "on_ce",
-            params.on_ce != usual.on_ce,
-            "another response to marks than the kernel's",
-        ),
-        (
-            "after_idle",
-            params.after_idle != usual.after_idle,
-            "another window after an idle period than the kernel's",
         ),
         (
             "min_tso_segs",
@@ -250,7 +225,9 @@ fn sender(params: &SenderParams) -> Option<Missing> {
             "an application that writes at a rate",
         ),
     ];
-    first_used(&keys).or_else(|| receiver(&params.receiver))
+    linux_tcp::of_sender(params)
+        .or_else(|| first_used(&keys))
+        .or_else(|| receiver(&params.receiver))
 }
 
 fn receiver(params: &ReceiverParams) -> Option<Missing> {
@@ -260,16 +237,6 @@ fn receiver(params: &ReceiverParams) -> Option<Missing> {
             "receive_buffer",
             matches!(params.buffer, ReceiveBuffer::Tuned(_)),
             "a maximum of the receive buffer that tunes itself",
-        ),
-        (
-            "read_rate",
-            params.reader.rate.is_some(),
-            "a receiver that reads at a rate",
-        ),
-        (
-            "read_pause",
-            params.reader.pause.is_some(),
-            "a receiver that pauses",
         ),
         (
             "ack_every",
@@ -282,11 +249,5 @@ fn receiver(params: &ReceiverParams) -> Option<Missing> {
             "offload at the receiver",
         ),
     ];
-    first_used(&keys)
-}
-
-/// The first key whose feature is used, and the feature.
-fn first_used(keys: &[(&'static str, bool, &'static str)]) -> Option<Missing> {
-    let used = keys.iter().find(|(_, is_used, _)| *is_used);
-    used.map(|&(key, _, what)| (key, what.into()))
+    linux_tcp::of_receiver(params).or_else(|| first_used(&keys))
 }

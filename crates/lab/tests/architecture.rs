@@ -66,6 +66,7 @@ const EDGES: [(&str, &[&str]); 25] = [
             "sojourn-qdisc",
             "sojourn-scenario",
             "sojourn-records",
+            "sojourn-transport",
         ],
     ),
     (

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::{fmt, fs};
 
 use sojourn_apps::{DatagramKind, Transport};
+use sojourn_backend::linux_tcp::{self, Missing, first_used};
 use sojourn_backend::{
     Backend, BackendError, Cancellation, Completion, Feature, Fingerprint, Properties, Unsupported,
     locked,
@@ -15,7 +16,7 @@ use sojourn_net::{Dscp, Duration, IpVersion};
 use sojourn_records::RecordSink;
 use sojourn_scenario::Plan;
 use sojourn_scenario::plan::{FlowConfig, Traffic};
-use sojourn_transport::{CcSpec, ReceiveBuffer, ReceiverParams, SenderParams};
+use sojourn_transport::{ReceiveBuffer, ReceiverParams, SenderParams};
 
 use crate::control::Changes;
 use crate::flows::MOST_FLOWS;
@@ -158,9 +159,6 @@ impl Backend for Live {
     }
 }
 
-/// A key of a traffic block, and the feature that it requests.
-type Missing = (&'static str, Cow<'static, str>);
-
 /// The first feature of a flow that real sockets do not support.
 fn unsupported(flow: &FlowConfig, controls: &BTreeSet<String>) -> Option<Missing> {
     const QUIC: &str = "QUIC, whose model has no wire format";
@@ -233,12 +231,6 @@ fn whole_run(flow: &FlowConfig) -> Option<Missing> {
     first_used(&keys)
 }
 
-/// The first key whose feature is used, and the feature.
-fn first_used(keys: &[(&'static str, bool, &'static str)]) -> Option<Missing> {
-    let used = keys.iter().find(|(_, is_used, _)| *is_used);
-    used.map(|&(key, _, what)| (key, what.into()))
-}
-
 /// Message for an ECN of the receiver that differs from that of the sender.
 const PEER_ECN: &str =
     "another ECN of the receiver, which is a setting of the host (net.ipv4.tcp_ecn)";
@@ -249,14 +241,7 @@ fn sender(params: &SenderParams, controls: &BTreeSet<String>) -> Option<Missing>
         return Some(("cc", not_loaded(name).into()));
     }
     let usual = SenderParams::default();
-    let has_parameters = name.parse::<CcSpec>().ok() != Some(params.cc);
     let keys = [
-        (
-            "profile",
-            params.profile != usual.profile,
-            "another implementation than the kernel's own",
-        ),
-        ("cc", has_parameters, "parameters of a congestion control"),
         (
             "mss",
             params.mss != usual.mss,
@@ -267,23 +252,7 @@ fn sender(params: &SenderParams, controls: &BTreeSet<String>) -> Option<Missing>
             params.initial_window != usual.initial_window,
             "an initial window other than 10 segments",
         ),
-        (
-            "slow_start",
-            params.slow_start.is_some(),
-            "a choice of the slow-start heuristic",
-        ),
-        ("ecn", params.accurate_ecn, "Accurate ECN"),
         ("peer_ecn", params.peer_ecn.is_some(), PEER_ECN),
-        (
-            "on_ce",
-            params.on_ce != usual.on_ce,
-            "another response to marks than the kernel's",
-        ),
-        (
-            "after_idle",
-            params.after_idle != usual.after_idle,
-            "another window after an idle period than the kernel's",
-        ),
         (
             "min_tso_segs",
             params.bursts.least != usual.bursts.least,
@@ -300,7 +269,9 @@ fn sender(params: &SenderParams, controls: &BTreeSet<String>) -> Option<Missing>
             "pacing of a control that does not pace",
         ),
     ];
-    first_used(&keys).or_else(|| receiver(&params.receiver))
+    linux_tcp::of_sender(params)
+        .or_else(|| first_used(&keys))
+        .or_else(|| receiver(&params.receiver))
 }
 
 fn receiver(params: &ReceiverParams) -> Option<Missing> {
@@ -315,16 +286,6 @@ fn receiver(params: &ReceiverParams) -> Option<Missing> {
             "receive_buffer",
             matches!(params.buffer, ReceiveBuffer::Tuned(_)),
             "a receive buffer, which is a setting of the host (net.ipv4.tcp_rmem)",
-        ),
-        (
-            "read_rate",
-            params.reader.rate.is_some(),
-            "a receiver that reads at a rate",
-        ),
-        (
-            "read_pause",
-            params.reader.pause.is_some(),
-            "a receiver that pauses",
         ),
         (
             "ack_every",
@@ -347,7 +308,7 @@ fn receiver(params: &ReceiverParams) -> Option<Missing> {
             "offload at the receiver, which is a setting of the host's device (ethtool -K)",
         ),
     ];
-    first_used(&keys)
+    linux_tcp::of_receiver(params).or_else(|| first_used(&keys))
 }
 
 /// Message for a congestion control that is not loaded. The kernel requests the same module name.

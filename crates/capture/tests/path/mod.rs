@@ -9,7 +9,7 @@ use sojourn_capture::{
     AccurateEcn, Connection, Direction, Endpoints, Interface, Point, Protocol, Record, Role,
     SNAP_LENGTH, Section, Synth, Tcp, Verdict, Writer,
 };
-use sojourn_net::{Bytes, Dscp, Duration, Ecn, FlowKey, Instant, IpVersion, Rate, TcpHeader};
+use sojourn_net::{Bytes, Dscp, Duration, Ecn, FlowKey, Instant, IpVersion, Rate};
 use sojourn_qdisc::{DropReason, MarkReason};
 use sojourn_transport::{Arrival, Flags, Receiver, Segment, Sender, SenderParams, Ticks};
 
@@ -255,7 +255,7 @@ impl<W: Write> Path<'_, W> {
     }
 
     fn packet(&mut self, segment: Segment, role: Role) -> Packet {
-        let mut tcp = self.connection.send(role, &header(&segment));
+        let mut tcp = self.connection.send(role, &segment.header());
         tcp.accurate_ecn = segment.marked_bytes().map(|ce_bytes| AccurateEcn {
             ce_bytes,
             l4s: false,
@@ -314,33 +314,5 @@ impl<W: Write> Path<'_, W> {
         if let Some(at) = self.receiver.next_timer() {
             self.schedule(at, Event::ReceiverTimer);
         }
-    }
-}
-
-/// The header of a segment, as queues see it.
-pub(crate) fn header(segment: &Segment) -> TcpHeader {
-    let bits = [
-        (Flags::SYN, TcpHeader::SYN),
-        (Flags::ACK, TcpHeader::ACK),
-        (Flags::FIN, TcpHeader::FIN),
-        (Flags::PSH, TcpHeader::PSH),
-        (Flags::ECE, TcpHeader::ECE),
-        (Flags::CWR, TcpHeader::CWR),
-        (Flags::AE, TcpHeader::AE),
-    ];
-    let mut sacks = [(0, 0); 4];
-    for (sack, block) in sacks.iter_mut().zip(segment.sack_blocks()) {
-        *sack = (block.start, block.end);
-    }
-    let set = bits.iter().filter(|(flag, _)| segment.flags.has(*flag));
-    TcpHeader {
-        seq: segment.seq,
-        ack: segment.ack,
-        payload: segment.len.into(),
-        window: segment.window,
-        flags: set.map(|(_, bit)| bit).sum(),
-        timestamps: Some((segment.ts_val, segment.ts_ecr)),
-        sacks,
-        other_options: segment.marked_bytes().is_some(),
     }
 }
