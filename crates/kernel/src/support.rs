@@ -220,7 +220,7 @@ fn sender(params: &SenderParams) -> Option<Missing> {
             "other bursts than the kernel's",
         ),
         (
-            "write_rate",
+            "rate",
             params.writer.is_some(),
             "an application that writes at a rate",
         ),

@@ -177,6 +177,11 @@ fn what_the_kernel_lacks_is_named() {
     ] {
         assert!(refused.contains(part), "{refused}");
     }
+    // Of a TCP source, not of the datagrams.
+    let paced = SCENARIO.replace("bytes = \"2MB\"", "rate = \"2mbit\"");
+    let refused = kernel.check(&plan(&paced)).unwrap_err().to_string();
+    let named = "flows[1].rate: an application that writes at a rate";
+    assert!(refused.contains(named), "{refused}");
     let missing = kernel.run(
         &plan(SCENARIO),
         &Cancellation::new(&|| false),
