@@ -91,7 +91,7 @@ fn of_link(link: &LinkConfig) -> Vec<Missing> {
     }
     if link.encapsulation != Encapsulation::ETHERNET {
         note(
-            "link_layer",
+            "overhead",
             "a link layer other than Ethernet; the shaper of `cake` has one",
         );
     }
