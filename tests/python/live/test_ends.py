@@ -31,6 +31,7 @@ from support.live_probe import (
     unprivileged,
 )
 from support.shell import environment
+from support.testbed import starting
 
 __all__ = ["folder"]
 
@@ -270,20 +271,10 @@ def test_kills_at_random_moments_leave_nothing(folder: Path) -> None:
     chance = random.Random(1)  # noqa: S311 - for the moments of the kills
     traces = Traces()
     hit = set()
-    with subprocess.Popen(
-        [sys.executable, "-c", CYCLES, "kills", STUBBORN, STUBBORN_SERVER],
-        cwd=folder,
-        env=environment() | traces.environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        bufsize=1,
-    ) as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
+    words = [sys.executable, "-c", CYCLES, "kills", STUBBORN, STUBBORN_SERVER]
+    with starting(words, folder, traces) as server:
         for number in range(kills):
-            print("go", file=server.stdin)
-            run = int(server.stdout.readline())
+            run = server.start()
             time.sleep(chance.uniform(0.0, 0.5))
             processes = [pid for pid in traces.look() if pid != server.pid]
             hit.add(len(processes))
@@ -292,9 +283,7 @@ def test_kills_at_random_moments_leave_nothing(folder: Path) -> None:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(target, signal.SIGKILL)
                 time.sleep(chance.uniform(0.0, 0.02))
-            assert server.stdout.readline() == "dead\n"
+            server.await_death()
             assert traces.left(server.pid) == [], f"kill {number}"
-        server.stdin.close()
-        assert server.wait(timeout=30) == 0
     assert len(hit) > 1, "all kills hit the same state of a run"
     assert traces.namespaces >= 2

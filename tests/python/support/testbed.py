@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from support.left_behind import Traces
 from support.live_probe import User, program
@@ -203,6 +204,43 @@ for _ in sys.stdin:
 """
 
 
+@dataclass(frozen=True)
+class Starter:
+    """A process that starts runs one by one, as ``SERVER`` does."""
+
+    pid: int
+    to: IO[str]
+    said: IO[str]
+
+    def start(self) -> int:
+        """Start a run; return its process."""
+        print("go", file=self.to)
+        return int(self.said.readline())
+
+    def await_death(self) -> None:
+        """Wait until the run is dead."""
+        assert self.said.readline() == "dead\n"
+
+
+@contextlib.contextmanager
+def starting(words: Sequence[str], folder: Path, traces: Traces) -> Iterator[Starter]:
+    """Start a process that starts runs; it has to end by itself when it is no longer asked."""
+    with subprocess.Popen(
+        words,
+        cwd=folder,
+        env=environment() | traces.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        bufsize=1,
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        yield Starter(server.pid, server.stdin, server.stdout)
+        server.stdin.close()
+        assert server.wait(timeout=30) == 0
+
+
 def kill_runs(
     run: str, prefix: Sequence[str], machine: Machine, folder: Path, *, longest_s: float
 ) -> None:
@@ -214,31 +252,20 @@ def kill_runs(
     chance = random.Random(1)  # noqa: S311 - for the moments of the kills
     before, hit = machine.state(), set()
     traces = Traces()
-    with subprocess.Popen(
-        [*prefix, sys.executable, "-c", SERVER.format(run=run)],
-        cwd=folder,
-        env=environment() | traces.environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        bufsize=1,
+    with starting(
+        [*prefix, sys.executable, "-c", SERVER.format(run=run)], folder, traces
     ) as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
         for number in range(kills):
-            print("go", file=server.stdin)
-            process = int(server.stdout.readline())
+            process = server.start()
             time.sleep(chance.uniform(0.0, longest_s))
             hit.add(tuple(machine.tables()))
             kill = chance.choice([os.kill, os.killpg])
             with contextlib.suppress(ProcessLookupError):
                 kill(process, signal.SIGKILL)
-            assert server.stdout.readline() == "dead\n"
+            server.await_death()
             deadline = time.monotonic() + 10
             while (after := machine.state()) != before and time.monotonic() < deadline:
                 time.sleep(0.02)
             assert after == before, f"kill {number}: {set(after) ^ set(before)}"
             assert traces.left(server.pid) == [], f"kill {number}"
-        server.stdin.close()
-        assert server.wait(timeout=30) == 0
     assert any(hit), "no kill hit a run"
