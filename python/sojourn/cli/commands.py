@@ -30,7 +30,8 @@ HELP_ALL = "--help-all"
 # The headings at the end, in their order.
 # An address that an option may have after it, and what stands for it if it is left out.
 MAYBE_ADDRESS, NO_ADDRESS = "[ADDRESS:PORT]", "terminal"
-_ADDRESS = re.compile(r"(?:\[[^\]\s]*\]|[^\s:/]*):\d+")
+# A port alone is meant as one, and refused with what is accepted.
+_ADDRESS = re.compile(r"(?:(?:\[[^\]\s]*\]|[^\s:/]*):)?\d+")
 LAST = ("Runs", "Execution", "Output", "LaTeX table", "Checks")
 
 
