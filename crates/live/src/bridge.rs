@@ -60,7 +60,7 @@ impl Bridge {
             let problem = format!("the MTU of {a} is {}, that of {b} is {}", near.mtu, far.mtu);
             return Err(refused(
                 &problem,
-                "set one of them with `ip link set dev NAME mtu N`",
+                "set the same MTU with `ip link set dev NAME mtu N`",
             ));
         }
         let [a, b] = &interfaces.names;
@@ -133,7 +133,8 @@ fn checked(name: &str, force: bool) -> Result<Link, LiveError> {
     let link = existing(name)?;
     let refuse = |what: &str, remedy| Err(refused(&format!("{name} {what}"), remedy));
     if is_wireless(name) {
-        let remedy = "a station sends frames of its own address only; use a wired interface";
+        let remedy =
+            "a station sends only frames with its own hardware address; use a wired interface";
         return refuse("is wireless", remedy);
     }
     if link.has_master {
@@ -143,7 +144,7 @@ fn checked(name: &str, force: bool) -> Result<Link, LiveError> {
         );
     }
     if !force && carries_default_route(name) {
-        let remedy = "the bridge would cut it off: name another interface, or force it";
+        let remedy = "the bridge would cut the machine off: use another interface, or --force";
         return refuse("carries the default route of the machine", remedy);
     }
     Ok(link)

@@ -36,8 +36,8 @@ class BridgePlan(LinePlan):
     file: Annotated[
         Path | None,
         Argument(
-            help="Scenario file whose links lie between the interfaces; - for standard input.",
-            unset="the line of the options",
+            help="Scenario file that describes the links; - for standard input.",
+            unset="the links of {link}, {rtt} and {qdisc}",
             option="FILE",
         ),
     ] = None
@@ -55,9 +55,10 @@ def bridge(
 ) -> int:
     """Bridge two Ethernet interfaces with a queue in each direction, as root.
 
-    What one interface receives leaves through the other: routers, phones and other hosts behind
-    them notice only the link. The machine itself neither receives nor sends packets on these
-    interfaces during the run, which Ctrl-C ends. One that has the default route needs --force.
+    Frames that arrive at one interface leave through the other. Hosts on both sides, such as
+    routers and phones, notice only the link. The machine itself neither receives nor sends packets
+    on these interfaces during the run. Ctrl-C ends the run. An interface that carries the default
+    route of the machine needs --force.
     """
     planned = given.plan()
     scenario = composed(given, planned, change, arm)
@@ -78,11 +79,11 @@ def composed(given: Given[BridgePlan], planned: BridgePlan, change: Change, arm:
         return only(scenario, arm) if arm else scenario
     for name in OF_LINE:
         if name in given.options:
-            rule = "not possible with FILE, which has the links; change them with -s"
+            rule = "not allowed with FILE, which describes the links; change them with -s"
             raise ArgumentError(name, given.options[name], rule)
     scenario, _ = opened(planned.file, change)
     if any(not isinstance(block, Bridged) for block in scenario.traffic):
-        say("note: the hosts behind the interfaces send the packets, not the traffic of the file")
+        say("note: the hosts behind the interfaces send the packets; the file's traffic is ignored")
         scenario = scenario.replace(traffic=packets)
     if planned.duration is not None:
         scenario = scenario.replace(duration=planned.duration)
