@@ -42,8 +42,8 @@ class InteropPlan(Plan):
     scenario: Annotated[
         str | None,
         Argument(
-            help="Scenario of the QUIC network simulator with its options, in one string.",
-            unset="that of the environment variable SCENARIO",
+            help="Scenario of quic-network-simulator with its options, as one string.",
+            unset="the environment variable SCENARIO",
             option="SCENARIO",
         ),
     ] = None
@@ -58,8 +58,8 @@ class InteropPlan(Plan):
     wait: Annotated[
         str | None,
         Argument(
-            help="Begin when a QUIC server answers there, for which it has 10 s.",
-            unset="that of the environment variable WAITFORSERVER, if set",
+            help="Start when a QUIC server answers at this address; fail after 10 s.",
+            unset="the environment variable WAITFORSERVER, if set",
             metavar="HOST:PORT",
             heading=SCENARIO,
         ),
@@ -69,7 +69,7 @@ class InteropPlan(Plan):
         Path | None,
         Argument(
             help="Directory for trace_node_left.pcap and trace_node_right.pcap, the packets at "
-            "both ends of the link.",
+            "the two ends of the link.",
             unset="/logs, if that exists",
             metavar="DIR",
             heading=OUTPUT,
@@ -84,11 +84,12 @@ class InteropPlan(Plan):
 
 @command(InteropPlan)
 def interop(given: Given[InteropPlan], *, output: session.Output, strict: Strict = False) -> int:
-    """Be the network of the QUIC interop runner: route between two interfaces, as root.
+    """Replace the network of the QUIC interop runner: route between two interfaces, as root.
 
-    SCENARIO is one of quic-network-simulator, with its options, such as "simple-p2p --delay=15ms
-    --bandwidth=10Mbps --queue=25", and takes --qdisc with any queue. Both interfaces need
-    addresses, to which the hosts send what is for the other network. Ctrl-C ends the command.
+    SCENARIO is a scenario of quic-network-simulator, such as "simple-p2p --delay=15ms
+    --bandwidth=10Mbps --queue=25". It accepts --qdisc=QDISC, with any queue, instead of --queue.
+    Both interfaces need addresses in different networks, and the hosts need a route to the other
+    network through this machine. Ctrl-C ends the run.
     """
     planned = given.plan()
     text = planned.scenario or os.environ.get("SCENARIO", "")
