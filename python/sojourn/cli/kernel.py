@@ -29,26 +29,26 @@ def build(
     source: Annotated[
         str,
         Argument(
-            help="6.1 or 6.12, whose source Debian has, or a directory or .tar file with the "
-            "source of a kernel; the source in a directory is not patched.",
+            help="6.1 or 6.12, whose source Debian has; or a directory or .tar file with the "
+            "source of a kernel. Source in a directory is not patched.",
             option="SOURCE",
         ),
     ] = "6.12",
     keep_source: Annotated[
-        bool, Argument(help="Keep the source and the objects, to build modules.")
+        bool, Argument(help="Keep the source and the object files, to build modules.")
     ] = False,
-    again: Annotated[bool, Argument(help="Build a kernel that exists.")] = False,
+    again: Annotated[bool, Argument(help="Build the kernel even if it exists.")] = False,
 ) -> int:
     """Build a User-Mode Linux, for runs with the queues and the TCP of the Linux kernel.
 
-    It takes minutes, and 2 GB of disk until it ends. The kernel is in $SOJOURN_KERNELS, or in
-    sojourn/kernels in the user's cache directory. The source is downloaded as a Debian package;
-    nothing is installed, and no root is needed.
+    The build takes about 5 minutes, and 2 GB of disk space until it ends. The kernel is saved in
+    $SOJOURN_KERNELS, by default in sojourn/kernels in the user's cache directory. The source is
+    downloaded as a Debian package. Nothing is installed, and root is not needed.
     """
     folder = kernels.default_folder()
     known = {one.version: one for one in kernels.built(folder)}
     if source in known and not again:
-        print(f"linux-{source} exists: {known[source].folder}")
+        print(f"linux-{source} exists in {known[source].folder}; --again builds it again")
         return 0
     done = kernels.build(source, folder, keep=keep_source, say=say)
     print(f"built Linux {done.release}; to use it: sojourn run FILE --on linux-{done.version}")
@@ -58,7 +58,7 @@ def build(
 @kernel.command("ls", cls=Command)
 @command()
 def list_() -> int:
-    """List the kernels that were built."""
+    """List the kernels that have been built."""
     folder = kernels.default_folder()
     rows = [
         [f"linux-{one.version}", one.release, "yes" if one.seeded else "no", str(one.folder)]

@@ -101,7 +101,7 @@ def build(wanted: str, folder: Path, *, keep: bool, say: Callable[[str], None]) 
     work.mkdir(parents=True, exist_ok=True)
     steps = _Steps(work / "log")
     source = _source(wanted, root, work, steps, say)
-    say("compiling the kernel, which takes minutes")
+    say("compiling the kernel; this takes a few minutes")
     objects = work / "objects"
     objects.mkdir(exist_ok=True)
     make = ("make", f"-C{source}", *_ARCHITECTURE, f"O={objects}")

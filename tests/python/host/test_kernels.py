@@ -114,7 +114,7 @@ def test_the_command_says_where_kernels_are(
     (tmp_path / "6.12").mkdir()
     (tmp_path / "6.12" / "about").write_text("release=6.12.117\nseeded=no\n")
     assert "linux-6.12" in sojourn("kernel", "ls").stdout
-    assert sojourn("kernel", "build", "6.12").stdout.startswith("linux-6.12 exists: ")
+    assert sojourn("kernel", "build", "6.12").stdout.startswith("linux-6.12 exists in ")
 
 
 def test_without_a_kernel_a_run_says_how_to_build_one(
