@@ -146,7 +146,7 @@ class AgreePlan(Plan):
         str,
         Argument(
             help="The place to compare with the simulator: live, or a kernel such as linux-6.12.",
-            more="The command takes several with commas between, and shows them side by side.",
+            more="The command accepts several, separated by commas, and shows them side by side.",
             metavar="PLACES",
             heading=RUNS,
         ),

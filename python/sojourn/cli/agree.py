@@ -38,8 +38,8 @@ def agree(
     out: Annotated[
         Path | None,
         Argument(
-            help="Directory to save the results in, each in a directory with the name of its "
-            f"place, with the page {PAGE} for each place; created if needed, with its parents.",
+            help="Directory to save the results in, with a directory for each place, and the "
+            f"page {PAGE}, or a page for each place; created if needed, with its parents.",
             metavar="DIR",
             heading=OUTPUT,
         ),
@@ -55,7 +55,7 @@ def agree(
     scenarios = scenarios_of(planned)
     others = [place for place in scenarios if place != SIMULATOR]
     if report is not None and len(others) > 1:
-        message = "--report takes the page of one place; use --out for several"
+        message = "--report writes the page of one place; with several places, use --out"
         raise ScenarioError(message)
     jobs, scenario = planned.jobs, scenarios[others[0]]
     for one in scenarios.values():
