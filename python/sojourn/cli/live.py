@@ -45,8 +45,8 @@ NO_NAME = "the program has no name"
 Lasts = Annotated[
     str | None,
     Argument(
-        help="Duration of a run.",
-        unset="until it ends by itself or by a signal, at most 1 h",
+        help="End the run after this time.",
+        unset="1 h",
         kind="time",
         metavar="TIME",
         heading=SCENARIO,
@@ -55,8 +55,8 @@ Lasts = Annotated[
 SecondQueue = Annotated[
     str | None,
     Argument(
-        help="Second queue, which the key b of {view} sets, for comparisons during the run.",
-        unset="the last one that was set",
+        help="Queue that the key b of the full-screen view ({view}) switches to.",
+        unset="the last other queue that was set",
         kind="queue",
         metavar="QDISC",
         heading=OUTPUT,
@@ -66,8 +66,8 @@ SecondQueue = Annotated[
 Watch = Annotated[
     str | None,
     Argument(
-        help="Show the run full-screen, with keys that change it; as lines where there is no "
-        "terminal; with an address, in a browser. :PORT listens on loopback.",
+        help="Show the run full-screen, with keys that change it, or as lines without a terminal; "
+        "with an address, in a browser. :PORT listens on the loopback interface.",
         unset="off",
         metavar=MAYBE_ADDRESS,
         heading=OUTPUT,
@@ -76,7 +76,7 @@ Watch = Annotated[
 WatchFlows = Annotated[
     int,
     Argument(
-        help="Print lines, also of the N transport flows that sent most on each link.",
+        help="Print a line per link and second, with the N flows that sent the most.",
         least=0,
         metavar="N",
         heading=OUTPUT,
@@ -86,7 +86,8 @@ WatchFlows = Annotated[
 Serve = Annotated[
     str | None,
     Argument(
-        help="Serve the same numbers in Prometheus text format; :PORT listens on loopback.",
+        help="Serve rates, delays and drops of the links in Prometheus text format. :PORT listens "
+        "on the loopback interface.",
         metavar="ADDRESS:PORT",
         heading=OUTPUT,
         rare=True,
@@ -169,7 +170,8 @@ class LivePlan(LinePlan):
     internet: Annotated[
         bool,
         Argument(
-            help="Let the program reach the network of this machine, through the link.",
+            help="Let the program reach the Internet through the link and the default route of "
+            "this machine.",
             heading=SCENARIO,
         ),
     ] = False
@@ -291,7 +293,7 @@ def _screen(planned: Shown, name: str, links: Links, *, json: bool) -> Any:
     if not terminal.is_possible():
         return None
     if isinstance(planned, LivePlan) and not planned.words:
-        say("note: the shell has the terminal; show this run in another: sojourn live ctl view")
+        say("note: the shell has the terminal; in another one, use: sojourn live ctl view")
         return None
     shown = screen.Screen(
         name,

@@ -30,7 +30,7 @@ RunName = Annotated[
     Argument(
         help="The run: its name or number, as `sojourn live ctl ls` lists them.",
         option="--run",
-        unset="the only one",
+        unset="the only run",
         metavar="NAME",
     ),
 ]
@@ -94,7 +94,7 @@ def set_(
         Sequence[str],
         Argument(
             help="What to change, such as links.down.qdisc=pie, links.down.qdisc.target=20ms or "
-            "links.*.rate=5mbit: all at the same time, or nothing.",
+            "links.*.rate=5mbit. All changes take effect at the same time, or none does.",
             option="PATH=VALUE",
             least_items=1,
         ),
@@ -103,9 +103,9 @@ def set_(
 ) -> int:
     """Change the links of a live run.
 
-    The keys are those of `changes` in scenarios, with the same meaning: a queue of the same kind
-    gets the given parameters and keeps its packets, a queue of another kind replaces the old one.
-    The result of the run has the time of each change.
+    The keys have the same meaning as in the `changes` of a scenario: a queue of the same kind gets
+    the given parameters and keeps its packets; a queue of another kind replaces the old one. The
+    result of the run has the time of each change.
     """
     asked = [links.assignment(text) for text in changes]
     _, answer = _chosen(run, *asked)
@@ -118,9 +118,9 @@ def set_(
 @ctl.command("view", cls=Command)
 @command()
 def view(*, run: RunName = None) -> int:
-    """Show a run of another terminal full-screen, with keys that change it.
+    """Show a run that another terminal started full-screen, with keys that change it.
 
-    Where there is no terminal, print a line per link and second to standard error.
+    Without a terminal, print a line per link and second to standard error.
     """
     # Slow to import.
     from sojourn.live import screen, terminal  # noqa: PLC0415

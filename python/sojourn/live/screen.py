@@ -131,7 +131,7 @@ class Screen:
             for links in self._waiting if not self._paused else []:
                 self._history.add(links)
             self._waiting = []
-            self._message = "paused; the run goes on" if self._paused else ""
+            self._message = "paused; the run continues" if self._paused else ""
 
     def _set_queue(self, key: str, queues: Mapping[str, str]) -> None:
         """Set the first or the second queue of the chosen links, with all of its parameters."""
@@ -152,7 +152,7 @@ class Screen:
             if text
         ]
         if not changes:
-            self._say("no second queue yet; set one, such as links.down.qdisc=pie, by live ctl set")
+            self._say("no second queue yet; set one: sojourn live ctl set links.down.qdisc=pie")
         else:
             self._change(changes)
 
