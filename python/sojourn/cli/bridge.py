@@ -1,6 +1,6 @@
 """``sojourn bridge``: a queue between two interfaces of the machine, with real packets."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -41,7 +41,9 @@ class BridgePlan(LinePlan):
             option="FILE",
         ),
     ] = None
-    rtt: Annotated[str, common.RTT] = "0ms"
+    rtt: Annotated[
+        str, replace(common.RTT, help="Delay to add to the round trip, half in each direction.")
+    ] = "0ms"
 
 
 @command(BridgePlan)
