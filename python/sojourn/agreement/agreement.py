@@ -145,8 +145,9 @@ class AgreePlan(Plan):
     on: Annotated[
         str,
         Argument(
-            help="The place to compare with the simulator: live, or a kernel such as linux-6.12.",
-            more="The command accepts several, separated by commas, and shows them side by side.",
+            help="Places to compare with the simulator, separated by commas: live, or a "
+            "kernel such as linux-6.12.",
+            more="The function takes one place, the command several.",
             metavar="PLACES",
             heading=RUNS,
         ),

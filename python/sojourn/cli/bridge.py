@@ -37,7 +37,7 @@ class BridgePlan(LinePlan):
         Path | None,
         Argument(
             help="Scenario file that describes the links; - for standard input.",
-            unset="the links of {link}, {rtt} and {qdisc}",
+            unset="the links of --link, --rtt and --qdisc",
             option="FILE",
         ),
     ] = None

@@ -282,12 +282,12 @@ def _argument(one: Declared) -> inspect.Parameter:
     """Return the word or words of the command line of an argument of a plan."""
     argument = one.argument
     kind: Any = one.items or one.members[0]
-    default = ", ".join(one.default or ()) if one.is_list else None
+    default = ", ".join(one.default or ()) if one.is_list else one.default
     word = typer.Argument(
         metavar=one.option,
         parser=_reader(one, kind),
         help=_text(one),
-        show_default=argument.unset or default or True,
+        show_default=argument.unset or (default if isinstance(default, str) else "") or True,
         autocompletion=_completion(one),
     )
     # The plan checks a list that may be empty.
