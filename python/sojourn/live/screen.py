@@ -21,9 +21,11 @@ _DIGITS = 3
 _NAME, _NUMBER, _FLOW = 9, 18, 20
 # Lines with fewer lines of output have none.
 _LEAST_OUTPUT = 2
-# Sparklines of flows.
-_SHORT = 12
+# Sparklines of flows, and the columns of the rest of their lines.
+_SHORT, _FLOW_NUMBERS = 12, 80
 _ACCENT = "cyan"
+# The keys that say most of a table: a queue, loss in bursts, jitter.
+_NAMING = ("kind", "model", "spread")
 ESCAPE, TAB = "\x1b", "\t"
 
 
@@ -267,18 +269,20 @@ class Screen:
                 width,
             ),
         ]
-        flows = [self._flow(name, flow) for flow in link["flows"][:4]]
+        flows = [self._flow(name, flow, width) for flow in link["flows"][:4]]
         return [title, *rows, Text(counts), *flows]
 
     def _row(self, name: str, number: str, values: Sequence[float], width: int) -> Text:
         line = sparkline(values, width - _NAME - _NUMBER - 2, self._bars)
         return Text.assemble(f"  {name:<{_NAME - 2}}", f"{number:>{_NUMBER}}  ", (line, _ACCENT))
 
-    def _flow(self, link: str, flow: Mapping[str, Any]) -> Text:
+    def _flow(self, link: str, flow: Mapping[str, Any], width: int) -> Text:
         name = flow["name"]
+        # The numbers have priority.
+        length = min(max((width - _FLOW_NUMBERS) // 3, 0), _SHORT)
 
         def drawn(value: Callable[[dict[str, Any]], float | None]) -> tuple[str, str]:
-            return sparkline(self._history.of_flow(link, name, value), _SHORT, self._bars), _ACCENT
+            return sparkline(self._history.of_flow(link, name, value), length, self._bars), _ACCENT
 
         delay = flow["sojourn_ms"]
         return Text.assemble(
@@ -298,8 +302,10 @@ def _counts(total: int, reasons: Mapping[str, int]) -> str:
 
 
 def _short(value: object) -> str:
-    """Return a value on a line: of a queue as a table, its kind."""
-    return f"{value['kind']}" if isinstance(value, dict) and "kind" in value else f"{value}"
+    """Return a value on a line: of a table, the kind of queue, the model of loss or the spread."""
+    if isinstance(value, dict):
+        return next((f"{value[key]}" for key in _NAMING if key in value), f"{value}")
+    return f"{value}"
 
 
 def _instead(text: str, before: str) -> Value:
