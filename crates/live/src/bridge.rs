@@ -53,7 +53,10 @@ impl Bridge {
             .map(|name| checked(name, interfaces.force));
         let (near, far) = (near?, far?);
         if near.index == far.index {
-            return Err(refused("both interfaces are the same", ETHERNET));
+            return Err(refused(
+                "both interfaces are the same",
+                "name two interfaces",
+            ));
         }
         if near.mtu != far.mtu {
             let [a, b] = &interfaces.names;
@@ -120,7 +123,10 @@ pub(crate) fn existing(name: &str) -> Result<Link, LiveError> {
     };
     let refuse = |what: &str, remedy| Err(refused(&format!("{name} {what}"), remedy));
     if !link.is_ethernet {
-        return refuse("is not an Ethernet interface", ETHERNET);
+        return refuse(
+            "is not an Ethernet interface",
+            "`ip link` lists those as link/ether",
+        );
     }
     if !link.is_up {
         return refuse("is down", "set it up with `ip link set dev NAME up`");

@@ -108,7 +108,7 @@ impl Means {
         let routes = Routes::read().map_err(fail("routes"))?;
         let Some(interface) = routes.default_interface() else {
             return Err(LiveError::Environment {
-                problem: "the machine has no default route of IPv4".to_owned(),
+                problem: "the machine has no IPv4 default route".to_owned(),
                 remedy: NO_ROUTE,
             });
         };

@@ -45,8 +45,8 @@ NO_NAME = "the program has no name"
 Lasts = Annotated[
     str | None,
     Argument(
-        help="End the run after this time.",
-        unset="1 h",
+        help="Duration of a run.",
+        unset="until it ends by itself or by a signal, at most 1 h",
         kind="time",
         metavar="TIME",
         heading=SCENARIO,
@@ -170,7 +170,7 @@ class LivePlan(LinePlan):
     internet: Annotated[
         bool,
         Argument(
-            help="Let the program reach the Internet through the link and the default route of "
+            help="Let the program reach the Internet, through the link and then the network of "
             "this machine.",
             heading=SCENARIO,
         ),

@@ -240,4 +240,4 @@ def test_a_machine_without_a_default_route_is_refused(folder: Path) -> None:
     with machines("alone") as (alone,):
         done = alone.user.run(*CONNECTED, "--", "true", folder=folder)
         assert done.returncode == 3
-        assert done.stderr.startswith("sojourn: the machine has no default route of IPv4; ")
+        assert done.stderr.startswith("sojourn: the machine has no IPv4 default route; ")
