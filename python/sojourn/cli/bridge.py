@@ -1,6 +1,6 @@
 """``sojourn bridge``: a queue between two interfaces of the machine, with real packets."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -41,9 +41,7 @@ class BridgePlan(LinePlan):
             option="FILE",
         ),
     ] = None
-    rtt: Annotated[
-        str, replace(common.RTT, help="Delay to add to the round trip, half in each direction.")
-    ] = "0ms"
+    rtt: Annotated[str, common.RTT] = "0ms"
 
 
 @command(BridgePlan)
@@ -87,7 +85,6 @@ def composed(given: Given[BridgePlan], planned: BridgePlan, change: Change, arm:
     if any(not isinstance(block, Bridged) for block in scenario.traffic):
         say("note: the hosts behind the interfaces send the packets; the file's traffic is ignored")
         scenario = scenario.replace(traffic=packets)
-    if planned.duration is not None:
-        scenario = scenario.replace(duration=planned.duration)
-    scenario = scenario.replace(replications=1)
+    duration = scenario.duration if planned.duration is None else planned.duration
+    scenario = scenario.replace(replications=1, duration=duration, warmup="0s")
     return only(scenario, arm) if arm else scenario
