@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sojourn._core import ResultError, UnavailableError
+from sojourn._core import ResultError, ScenarioError, UnavailableError
 
 # Kernels of which Debian has a package with the source.
 PACKAGED = ("6.1", "6.12")
@@ -95,6 +95,7 @@ def build(wanted: str, folder: Path, *, keep: bool, say: Callable[[str], None]) 
     if platform.system() != "Linux" or platform.machine() != "x86_64":
         message = "User-Mode Linux needs Linux on x86-64, and ptrace"
         raise UnavailableError(message)
+    _check(wanted)
     root = checkout()
     _require(TOOLS | (DEBIAN_TOOLS if wanted in PACKAGED else {}))
     work = folder / f".build-{re.sub('[^0-9A-Za-z.]', '_', wanted)}"
@@ -161,6 +162,20 @@ def _which(name: str) -> str | None:
     return shutil.which(name, path=os.pathsep.join((os.environ.get("PATH", ""), *_SYSTEM)))
 
 
+def _check(wanted: str) -> None:
+    """Refuse what is no source of a kernel."""
+    place = Path(wanted)
+    if wanted in PACKAGED or place.is_file():
+        return
+    if not place.is_dir():
+        known = ", ".join(PACKAGED)
+        message = f"{wanted}: expected {known}, or a directory or .tar file with the source"
+        raise ScenarioError(message)
+    if not (place / "arch" / "um").is_dir():
+        message = f"{wanted}: not the source of Linux: it has no directory arch/um"
+        raise ScenarioError(message)
+
+
 def _require(tools: dict[str, str]) -> None:
     missing = sorted({package for name, package in tools.items() if _which(name) is None})
     if missing:
@@ -184,10 +199,6 @@ def _source(wanted: str, root: Path, work: Path, steps: _Steps, say: Callable[[s
         steps.run(["dpkg", "-x", str(file), str(work / "package")])
         file.unlink()
         archive = work / "package/usr/src" / f"{package}.tar.xz"
-    elif not archive.is_file():
-        known = ", ".join(PACKAGED)
-        message = f"{wanted}: expected {known}, or a directory or .tar file with the source"
-        raise ResultError(message)
     say("unpacking the source")
     unpacked = work / "unpacked"
     for folder in (source, unpacked):

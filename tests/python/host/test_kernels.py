@@ -92,8 +92,11 @@ def test_a_version_without_a_source_is_refused(
 ) -> None:
     monkeypatch.setattr(kernels, "TOOLS", {})
     monkeypatch.chdir(ROOT)
-    with pytest.raises(sj.ResultError, match=r"5\.4: expected 6\.1, 6\.12, or a directory"):
+    with pytest.raises(sj.ScenarioError, match=r"5\.4: expected 6\.1, 6\.12, or a directory"):
         kernels.build("5.4", tmp_path, keep=False, say=lambda _: None)
+    with pytest.raises(sj.ScenarioError, match=r"not the source of Linux: it has no directory"):
+        kernels.build(f"{tmp_path}", tmp_path, keep=False, say=lambda _: None)
+    assert not list(tmp_path.iterdir())
 
 
 def test_missing_programs_are_named_with_their_packages(
