@@ -29,6 +29,8 @@ choice! {
         Linux314 = "linux-3.14",
         /// Linux 6.12, for queues that changed after 6.1.
         Linux612 = "linux-6.12",
+        /// The kernel modules of Sojourn, with their integer arithmetic.
+        Kernel = "kernel",
     }
 }
 
@@ -52,6 +54,9 @@ impl fmt::Display for Profile {
 pub const LINUX: &[Profile] = &[Profile::Linux];
 /// The profiles of a discipline that follows its RFC, Linux 6.1 and Linux 3.14.
 pub const LINUX_AND_RFC: &[Profile] = &[Profile::Linux, Profile::Rfc, Profile::Linux314];
+
+/// The profiles of a discipline that the kernel modules of Sojourn have too.
+pub(crate) const PAPER_AND_KERNEL: &[Profile] = &[Profile::Paper, Profile::Kernel];
 
 /// The statistic that `tc -s qdisc` prints as `overlimits`: what the kernel module of the queue
 /// passes to `qdisc_qstats_overlimit`. Modules differ: RED counts its signals, CAKE the requests

@@ -2,6 +2,7 @@
 
 pub(crate) mod classes;
 pub(crate) mod fifo;
+pub(crate) mod fixed;
 pub(crate) mod framing;
 pub(crate) mod jiffies;
 pub(crate) mod leaf;

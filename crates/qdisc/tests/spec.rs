@@ -755,7 +755,7 @@ fn a_refusal_says_what_would_be_right() {
     );
     assert_eq!(
         refusal("floq profile rfc"),
-        "floq: profile \"rfc\" is unknown; expected paper"
+        "floq: profile \"rfc\" is unknown; expected one of paper, kernel"
     );
 }
 

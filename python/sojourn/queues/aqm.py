@@ -858,6 +858,10 @@ class Floq(Queue):
     ecn
         Mark ECN-capable packets of responsive traffic. Default: off.
         Source: reconstruction.
+    profile
+        Real numbers, or the integers of the kernel module. One of ``"paper"``, ``"kernel"``.
+        Default: paper.
+        Source: Sojourn parameter.
     """
 
     kind: ClassVar[str] = "floq"
@@ -879,6 +883,7 @@ class Floq(Queue):
     quic: bool | None = None
     pushout: bool | None = None
     ecn: bool | None = None
+    profile: Literal["paper", "kernel"] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -947,6 +952,10 @@ class FloqShare(Floq):
     ecn
         Mark ECN-capable packets of responsive traffic. Default: off.
         Source: reconstruction.
+    profile
+        Real numbers, or the integers of the kernel module. One of ``"paper"``, ``"kernel"``.
+        Default: paper.
+        Source: Sojourn parameter.
     """
 
     kind: ClassVar[str] = "floq_share"
@@ -1018,6 +1027,10 @@ class FloqFixed(Floq):
     ecn
         Mark ECN-capable packets of responsive traffic. Default: off.
         Source: reconstruction.
+    profile
+        Real numbers, or the integers of the kernel module. One of ``"paper"``, ``"kernel"``.
+        Default: paper.
+        Source: Sojourn parameter.
     """
 
     kind: ClassVar[str] = "floq_fixed"
@@ -1089,6 +1102,10 @@ class FloqProtect(Floq):
     ecn
         Mark ECN-capable packets of responsive traffic. Default: off.
         Source: reconstruction.
+    profile
+        Real numbers, or the integers of the kernel module. One of ``"paper"``, ``"kernel"``.
+        Default: paper.
+        Source: Sojourn parameter.
     """
 
     kind: ClassVar[str] = "floq_protect"
@@ -1187,6 +1204,10 @@ class Predict(Queue):
         Interval of the CoDel fallback. A time with its unit, such as ``"5ms"``, 1ns to 1000000s.
         Default: 100ms.
         Source: RFC 8289 section 4.2: INTERVAL; the fallback is a reconstruction.
+    profile
+        Real numbers, or the integers of the kernel module. One of ``"paper"``, ``"kernel"``.
+        Default: paper.
+        Source: Sojourn parameter.
     """
 
     kind: ClassVar[str] = "predict"
@@ -1215,3 +1236,4 @@ class Predict(Queue):
     fallback: bool | None = None
     target: str | None = None
     interval: str | None = None
+    profile: Literal["paper", "kernel"] | None = None

@@ -823,6 +823,10 @@ class Afcd(Queue):
         Mark ECN-capable packets instead of dropping them. Default: off.
         Source: the first author's module of 2012, sch_afcodel.c: codelparams.ecn; absent from the
         paper.
+    profile
+        Real numbers, or the integers of Sojourn's kernel module. One of ``"paper"``, ``"kernel"``.
+        Default: paper.
+        Source: Sojourn parameter.
     """
 
     kind: ClassVar[str] = "afcd"
@@ -842,10 +846,11 @@ class Afcd(Queue):
     beta: float | None = None
     qtarget: int | None = None
     ecn: bool | None = None
+    profile: Literal["paper", "kernel"] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AfcdKernel2012(Afcd):
+class AfcdKernel2012(Queue):
     """afcd as in its author's module: no signals below fair share, 50 µs target (reconstructed).
 
     Source: the first author's module of 2012 for Linux 3.6. Reconstructed: the paper gives no
@@ -907,9 +912,30 @@ class AfcdKernel2012(Afcd):
         Mark ECN-capable packets instead of dropping them. Default: off.
         Source: the first author's module of 2012, sch_afcodel.c: codelparams.ecn; absent from the
         paper.
+    profile
+        Real numbers, or the integers of Sojourn's kernel module. One of ``"linux"``, ``"kernel"``.
+        Default: linux.
+        Source: Sojourn parameter.
     """
 
     kind: ClassVar[str] = "afcd_kernel2012"
+
+    limit: int | None = None
+    target: str | None = None
+    target_scale: float | None = None
+    exponent: int | None = None
+    interval: str | None = None
+    persist: str | None = None
+    protect: bool | None = None
+    shadow: int | None = None
+    table: int | None = None
+    sample: int | None = None
+    average: bool | None = None
+    alpha: float | None = None
+    beta: float | None = None
+    qtarget: int | None = None
+    ecn: bool | None = None
+    profile: Literal["linux", "kernel"] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -967,6 +993,10 @@ class Afd(Queue):
     ecn
         Mark ECN-capable packets instead of dropping them. Default: off.
         Source: addition.
+    profile
+        Real numbers, or the integers of Sojourn's kernel module. One of ``"paper"``. Default:
+        paper.
+        Source: Sojourn parameter.
     """
 
     kind: ClassVar[str] = "afd"
@@ -984,10 +1014,11 @@ class Afd(Queue):
     tolerance: float | None = None
     gain: float | None = None
     ecn: bool | None = None
+    profile: Literal["paper"] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AfqKernel2012(Afd):
+class AfqKernel2012(Queue):
     """afd as in the AFQ module of 2012: one thousandth of the drop probability (reconstructed).
 
     Source: the AFQ module of 2012 that AFCD was compared with, for Linux 3.6. Reconstructed: the
@@ -1040,6 +1071,25 @@ class AfqKernel2012(Afd):
     ecn
         Mark ECN-capable packets instead of dropping them. Default: off.
         Source: addition.
+    profile
+        Real numbers, or the integers of Sojourn's kernel module. One of ``"linux"``, ``"kernel"``.
+        Default: linux.
+        Source: Sojourn parameter.
     """
 
     kind: ClassVar[str] = "afq_kernel2012"
+
+    limit: int | None = None
+    shadow: int | None = None
+    table: int | None = None
+    sample: int | None = None
+    random: bool | None = None
+    accumulate: bool | None = None
+    tupdate: str | None = None
+    alpha: float | None = None
+    beta: float | None = None
+    qtarget: int | None = None
+    tolerance: float | None = None
+    gain: float | None = None
+    ecn: bool | None = None
+    profile: Literal["linux", "kernel"] | None = None

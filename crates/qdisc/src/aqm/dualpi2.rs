@@ -284,7 +284,7 @@ impl<P: Packet> DualPi2<P> {
         let _overrides = derived.derive_of_rtt();
         let params = &derived;
         let law = match params.profile {
-            Profile::Rfc | Profile::Paper => Law::Rfc(Rfc::new(params)),
+            Profile::Rfc | Profile::Paper | Profile::Kernel => Law::Rfc(Rfc::new(params)),
             Profile::Linux | Profile::Linux314 | Profile::Linux612 => {
                 Law::Linux(Linux::new(params, mtu))
             }

@@ -31,16 +31,21 @@
 //! | setup is the SYN and an initial window of 10 packets, 3 s at most | "state if connection is in setup phase" | "initial packets"; 3 spares too few at light load, see papers/floq |
 //! | weight 0 of setup packets, no push-out | "less connections suffer" | fewer, not none: the buffer may be full |
 //! | QUIC is responsive | one of five kinds of traffic | it is congestion controlled |
+//!
+//! Profile `kernel`: shares and probabilities are multiples of 2^-30, as in `kernel/sch_floq.c`.
 
 pub(crate) mod connections;
+mod integer;
 
 use std::collections::VecDeque;
 
 use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
-use crate::parameters::{Kind, LinkFacts, Params, Profile, parameters};
+use crate::parameters::{Kind, LinkFacts, PAPER_AND_KERNEL, Params, Profile, parameters};
+use crate::parts::fixed::Probability;
 use connections::{Class, Connections};
+use integer::IntegerLaw;
 
 impl FloqParams {
     /// FLOQ under one of its names.
@@ -58,7 +63,7 @@ impl FloqParams {
                 "only the idea of FLOQ was published; the classifier, the threshold, the formula \
                  and all constants are Sojourn's choice",
             ),
-            profiles: &[Profile::Paper],
+            profiles: PAPER_AND_KERNEL,
             start,
             parameters: Self::PARAMETERS,
         }
@@ -190,9 +195,9 @@ impl<P: Packet> Qdisc<P> for Floq<P> {
             return obs.on_drop(now, pkt, DropReason::Overlimit);
         }
         let p = self.law.probability(class, self.packets.len());
-        if p > 0.0 && self.rng.uniform() < p {
-            obs.on_decision(&|| vec![Statistic::real("prob", p)]);
-            let markable = self.params.ecn && class == Class::Responsive && p < 1.0;
+        if p.happens(&mut self.rng) {
+            obs.on_decision(&|| vec![Statistic::real("prob", p.real())]);
+            let markable = self.params.ecn && class == Class::Responsive && !p.is_certain();
             if !(markable && pkt.mark_ce()) {
                 self.counted[class.place()].early += 1;
                 return obs.on_drop(now, pkt, DropReason::Aqm);
@@ -223,7 +228,7 @@ impl<P: Packet> Qdisc<P> for Floq<P> {
         let mut all = vec![
             Statistic::count("marked", self.marked),
             Statistic::count("pushed_out", self.pushed_out),
-            Statistic::real("responsive_share", self.law.responsive_share),
+            Statistic::real("responsive_share", self.law.responsive_share()),
         ];
         for class in Class::ALL {
             let Counted {
@@ -245,15 +250,58 @@ impl<P: Packet> Qdisc<P> for Floq<P> {
     fn state(&self, _now: Instant) -> Vec<Statistic> {
         let of_class = |class: Class| {
             let p = self.law.probability(class, self.packets.len());
-            Statistic::real("prob", p).within("classes", class.place())
+            Statistic::real("prob", p.real()).within("classes", class.place())
         };
         Class::ALL.map(of_class).to_vec()
     }
 }
 
+/// The drop chance, in the numbers of a profile.
+#[derive(Clone, Debug)]
+enum Law {
+    Real(RealLaw),
+    Integer(IntegerLaw),
+}
+
+impl Law {
+    fn new(params: &FloqParams) -> Self {
+        if params.profile == Profile::Kernel {
+            Self::Integer(IntegerLaw::new(params))
+        } else {
+            Self::Real(RealLaw::new(params))
+        }
+    }
+
+    /// Learns the shares of the classes.
+    #[inline]
+    fn on_arrival(&mut self, class: Class, size: Bytes) {
+        match self {
+            Self::Real(law) => law.on_arrival(class, size),
+            Self::Integer(law) => law.on_arrival(class, size),
+        }
+    }
+
+    /// The probability of a signal for an arrival that finds `backlog` packets.
+    #[inline]
+    fn probability(&self, class: Class, backlog: usize) -> Probability {
+        match self {
+            Self::Real(law) => Probability::Real(law.probability(class, backlog)),
+            Self::Integer(law) => Probability::Q30(law.probability(class, backlog)),
+        }
+    }
+
+    /// Responsive traffic's part of the bytes that do not belong to setups.
+    fn responsive_share(&self) -> f64 {
+        match self {
+            Self::Real(law) => law.responsive_share,
+            Self::Integer(law) => law.responsive_share(),
+        }
+    }
+}
+
 /// The drop chance.
 #[derive(Clone, Debug)]
-struct Law {
+struct RealLaw {
     limit: f64,
     threshold: f64,
     gamma: u32,
@@ -267,7 +315,7 @@ struct Law {
     responsive_share: f64,
 }
 
-impl Law {
+impl RealLaw {
     fn new(params: &FloqParams) -> Self {
         const MTU: f64 = 1_514.0;
         Self {
@@ -383,6 +431,9 @@ parameters! {
         /// Mark ECN-capable packets of responsive traffic.
         pub ecn: bool = false => flag(),
             "reconstruction";
+        /// Real numbers, or the integers of the kernel module.
+        pub profile: Profile = Profile::Paper => profile(),
+            "Sojourn parameter";
     }
 }
 

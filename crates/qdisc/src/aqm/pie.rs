@@ -161,7 +161,7 @@ impl<P: Packet> Pie<P> {
     /// An empty queue, made at the origin of time, for packets of up to `mtu` bytes.
     pub fn new(params: &PieParams, mtu: Bytes, rng: Rng) -> Self {
         let law = match params.profile {
-            Profile::Rfc | Profile::Paper => Law::Rfc(Rfc::new(params, mtu)),
+            Profile::Rfc | Profile::Paper | Profile::Kernel => Law::Rfc(Rfc::new(params, mtu)),
             Profile::Linux | Profile::Linux314 | Profile::Linux612 => {
                 Law::Linux(Linux::new(params, mtu))
             }
@@ -348,9 +348,11 @@ impl PieParams {
     /// The delay that is held.
     pub fn target(&self) -> Duration {
         self.target.unwrap_or(match self.profile {
-            Profile::Rfc | Profile::Paper | Profile::Linux | Profile::Linux612 => {
-                Duration::from_millis(15)
-            }
+            Profile::Rfc
+            | Profile::Paper
+            | Profile::Linux
+            | Profile::Linux612
+            | Profile::Kernel => Duration::from_millis(15),
             Profile::Linux314 => Duration::from_millis(20),
         })
     }
@@ -358,9 +360,11 @@ impl PieParams {
     /// The time between updates.
     pub fn tupdate(&self) -> Duration {
         self.tupdate.unwrap_or(match self.profile {
-            Profile::Rfc | Profile::Paper | Profile::Linux | Profile::Linux612 => {
-                Duration::from_millis(15)
-            }
+            Profile::Rfc
+            | Profile::Paper
+            | Profile::Linux
+            | Profile::Linux612
+            | Profile::Kernel => Duration::from_millis(15),
             Profile::Linux314 => Duration::from_millis(30),
         })
     }

@@ -38,19 +38,25 @@
 //! | candidates that have not yet grown for `persistence R` are not chosen | "heuristics" | one slot proves nothing |
 //! | what cannot be marked is dropped once a flow and signal, or let be (`nodrop`) | ECN alone | other traffic needs a signal too |
 //! | `compact`: one sum a slot instead of a rolling sum for each candidate | the two-dimensional history | the same numbers from a 53rd of the sums |
+//!
+//! Profile `kernel`: ratios, roots and times are integers, as in `kernel/sch_predict.c`.
 
 mod forecast;
 mod history;
+mod integer;
 
 use sojourn_net::{Bytes, Duration, Instant, Packet, Rate, Rng};
 
 use super::codel;
 use super::codel::{CodelParams, Control};
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
-use crate::parameters::{Kind, LinkFacts, Params, Profile, parameters, time_text};
+use crate::parameters::{
+    Kind, LinkFacts, PAPER_AND_KERNEL, Params, Profile, parameters, time_text,
+};
 use crate::parts::fifo::Fifo;
-use forecast::{Forecaster, Law, MOST_ROUNDS, Signal, later};
+use forecast::{Forecaster, Law, MOST_ROUNDS, Rules, Signal, later};
 use history::History;
+use integer::IntegerLaw;
 
 /// The busy time in a window is kept in 32 bits of nanoseconds, 4.3 s.
 const LONGEST_RTT: u64 = 2_000_000_000;
@@ -131,6 +137,31 @@ parameters! {
         /// Interval of the CoDel fallback.
         pub interval: Duration = Duration::from_millis(100) => time(1, LONGEST),
             "RFC 8289 section 4.2: INTERVAL; the fallback is a reconstruction";
+        /// Real numbers, or the integers of the kernel module.
+        pub profile: Profile = Profile::Paper => profile(),
+            "Sojourn parameter";
+    }
+}
+
+impl PredictParams {
+    /// The law on a link on which a full packet takes this long.
+    fn rules(&self, packet: Duration) -> Rules {
+        if self.profile == Profile::Kernel {
+            return Rules::Integer(IntegerLaw::new(self, packet));
+        }
+        Rules::Real(Law {
+            rounds: (self.rounds as usize).min(MOST_ROUNDS),
+            growth_min: self.growth_min,
+            growth_max: self.growth_max,
+            consistency: self.consistency,
+            significance: self.significance,
+            persistence: self.persistence,
+            hold: self.hold,
+            dominance: self.dominance,
+            full: self.full,
+            mark: self.mark,
+            packet: forecast::nanos(packet),
+        })
     }
 }
 
@@ -147,7 +178,7 @@ impl Params for PredictParams {
             "only the structure was published; the constants, the growth tests, the candidate \
              selection and the choice of packets to mark are Sojourn's",
         ),
-        profiles: &[Profile::Paper],
+        profiles: PAPER_AND_KERNEL,
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];
@@ -192,7 +223,6 @@ pub struct Predict<P> {
     slot: Duration,
     ecn: bool,
     nodrop: bool,
-    mark: f64,
     mark_arrival: bool,
     buffer: Buffer<P>,
     meter: Meter,
@@ -227,7 +257,13 @@ impl<P: Packet> Predict<P> {
     /// An empty queue on `link`.
     pub fn new(params: &PredictParams, link: &LinkFacts) -> Self {
         let rate = params.bandwidth.or(link.rate).unwrap_or(UNKNOWN_RATE);
-        let rtts = forecast::candidates(params.rtt_min, params.rtt_max, params.per_octave);
+        let (least, most) = (params.rtt_min, params.rtt_max);
+        let integer = params.profile == Profile::Kernel;
+        let rtts = if integer {
+            integer::candidates(least, most, params.per_octave)
+        } else {
+            forecast::candidates(least, most, params.per_octave)
+        };
         let windows: Vec<u32> = rtts
             .iter()
             .map(|&rtt| forecast::window_slots(rtt, params.slot))
@@ -239,7 +275,11 @@ impl<P: Packet> Predict<P> {
             target: params.target,
             interval: params.interval,
             ecn: params.ecn,
-            profile: Profile::Rfc,
+            profile: if integer {
+                Profile::Kernel
+            } else {
+                Profile::Rfc
+            },
             ..CodelParams::default()
         };
         Self {
@@ -247,7 +287,6 @@ impl<P: Packet> Predict<P> {
             slot: params.slot,
             ecn: params.ecn,
             nodrop: params.nodrop,
-            mark: params.mark,
             mark_arrival: params.mark_arrival,
             buffer: Buffer {
                 fifo: Fifo::new(),
@@ -260,18 +299,7 @@ impl<P: Packet> Predict<P> {
             past: Box::new(Past {
                 history: History::new(windows, slot, rounds, params.stretch, params.compact),
                 forecaster: Forecaster::new(
-                    Law {
-                        rounds,
-                        growth_min: params.growth_min,
-                        growth_max: params.growth_max,
-                        consistency: params.consistency,
-                        significance: params.significance,
-                        persistence: params.persistence,
-                        hold: params.hold,
-                        dominance: params.dominance,
-                        full: params.full,
-                        packet: forecast::nanos(rate.serialise(link.mtu)),
-                    },
+                    params.rules(rate.serialise(link.mtu)),
                     &rtts,
                     params.slot,
                 ),
@@ -329,8 +357,7 @@ impl<P: Packet> Predict<P> {
         }
         past.history.record(busy, waiting);
         if let Some(signal) = past.forecaster.end_slot(end, &past.history, waiting) {
-            let time = Duration::from_nanos(forecast::scaled(signal.stretched, self.mark));
-            self.mark_until = later(end, time);
+            self.mark_until = later(end, past.forecaster.mark(&signal));
             past.signals += 1;
             past.last_signal = Some(signal);
             past.signalled = Signalled::default();
@@ -448,8 +475,8 @@ impl<P: Packet> Qdisc<P> for Predict<P> {
         let past = &mut *self.past;
         past.history.forget(past.history.next());
         past.last_used = None;
-        let packet = forecast::nanos(rate.serialise(self.buffer.maxpacket));
-        past.forecaster.restart(packet);
+        past.forecaster
+            .restart(rate.serialise(self.buffer.maxpacket));
     }
 
     /// The signals so far, and the round-trip time of the last in µs.

@@ -220,9 +220,11 @@ impl<P: Packet> PfifoFast<P> {
         Self {
             buffer: match params.profile {
                 Profile::Linux314 => Buffer::Shared(params.limit),
-                Profile::Linux | Profile::Linux612 | Profile::Rfc | Profile::Paper => {
-                    Buffer::Rings([Ring::new(params.limit); 3])
-                }
+                Profile::Linux
+                | Profile::Linux612
+                | Profile::Rfc
+                | Profile::Paper
+                | Profile::Kernel => Buffer::Rings([Ring::new(params.limit); 3]),
             },
             bands: Bands::new((0..3).map(|_| DropTail::new(band)).collect(), PRIOMAP),
         }

@@ -56,14 +56,20 @@
 //! | `target_i` follows `m_i` and `m_f` always | kept while only one flow has samples | none known: such a flow has `m_i` = `m_f` or is protected |
 //! | square root | as its kernel's `CoDel` | gaps after the first signals |
 //! | no random drop | a leftover, one signal in 65536 is spared | none measurable |
+//!
+//! Profile `kernel`: the targets, equation (5) and the square roots of `CoDel`'s law in integers, as in
+//! `kernel/sch_afcd.c`.
+
+mod integer;
 
 use sojourn_net::{Bytes, Duration, FlowKey, Instant, Packet, Rate, Rng};
 
 use crate::aqm::codel::{CodelParams, Law, Popped, Signals};
 use crate::contract::{Backlog, DropReason, Observer, Qdisc, Statistic};
-use crate::parameters::{Kind, LINUX, LinkFacts, Params, Profile, parameters};
+use crate::parameters::{Kind, LinkFacts, PAPER_AND_KERNEL, Params, Profile, parameters};
 use crate::parts::fifo::Fifo;
 use crate::parts::shadow::{FairShare, Shadow, as_f64, sample_for};
+use integer::IntegerTargets;
 
 const RECONSTRUCTION: Option<&str> = Some(
     "the paper gives no sampling rate, table sizes or values for equation (5); table sizes are those of \
@@ -120,6 +126,9 @@ parameters! {
         /// Mark ECN-capable packets instead of dropping them.
         pub ecn: bool = false => flag(),
             "the first author's module of 2012, sch_afcodel.c: codelparams.ecn; absent from the paper";
+        /// Real numbers, or the integers of Sojourn's kernel module.
+        pub profile: Profile = Profile::Paper => profile(),
+            "Sojourn parameter";
     }
 }
 
@@ -131,6 +140,7 @@ impl AfcdParams {
             exponent: 4,
             persist: Some(Duration::from_millis(10)),
             protect: true,
+            profile: Profile::Linux,
             ..Self::default()
         }
     }
@@ -147,7 +157,7 @@ impl Params for AfcdParams {
                       (reconstructed)",
             source: "Xue, Kumar, Cui, Kondikoppa, Chiu and Park, ICCCN 2013",
             reconstruction: RECONSTRUCTION,
-            profiles: &[Profile::Paper],
+            profiles: PAPER_AND_KERNEL,
             start: Self::default,
             parameters: Self::PARAMETERS,
         },
@@ -158,7 +168,7 @@ impl Params for AfcdParams {
                       (reconstructed)",
             source: "the first author's module of 2012 for Linux 3.6",
             reconstruction: RECONSTRUCTION,
-            profiles: LINUX,
+            profiles: &[Profile::Linux, Profile::Kernel],
             start: Self::kernel2012,
             parameters: Self::PARAMETERS,
         },
@@ -187,7 +197,11 @@ impl<P: Packet> Afcd<P> {
             target: params.target,
             interval: params.interval,
             ecn: params.ecn,
-            profile: Profile::Rfc,
+            profile: if params.profile == Profile::Kernel {
+                Profile::Kernel
+            } else {
+                Profile::Rfc
+            },
             ..CodelParams::default()
         });
         Self {
@@ -242,7 +256,7 @@ impl<P: Packet> Qdisc<P> for Afcd<P> {
 
     #[inline]
     fn next_timer(&self) -> Option<Instant> {
-        self.shares.average.as_ref().map(|average| average.next)
+        self.shares.next_update
     }
 
     fn packets_affect_timer(&self) -> bool {
@@ -250,11 +264,9 @@ impl<P: Packet> Qdisc<P> for Afcd<P> {
     }
 
     fn on_timer(&mut self, now: Instant) {
-        if let Some(average) = &mut self.shares.average
-            && average.next <= now
-        {
-            average.m_f.update(self.fifo.backlog().packets);
-            average.next = now + PERIOD;
+        if self.shares.next_update.is_some_and(|next| next <= now) {
+            self.shares.update(self.fifo.backlog().packets);
+            self.shares.next_update = Some(now + PERIOD);
         }
     }
 
@@ -322,14 +334,12 @@ struct Shares {
     size: u32,
     /// Whole samples for each flow that has any; a division that few arrivals change.
     even: f64,
-    /// Equation (5), where it is applied.
-    average: Option<Average>,
-}
-
-#[derive(Clone, Debug)]
-struct Average {
-    m_f: FairShare,
-    next: Instant,
+    /// Equation (5), where it is applied, in real numbers.
+    average: Option<FairShare>,
+    /// When it is applied next, in the numbers of any profile.
+    next_update: Option<Instant>,
+    /// Profile `kernel`.
+    integer: Option<Box<IntegerTargets>>,
 }
 
 impl Shares {
@@ -343,17 +353,27 @@ impl Shares {
             shadow: Shadow::new(params.shadow, params.table, sample, rng),
             size: params.shadow,
             even: most,
-            average: params.average.then(|| Average {
-                m_f: FairShare {
-                    alpha: params.alpha,
-                    beta: params.beta,
-                    target,
-                    most,
-                    value: most,
-                    old: 0.0,
-                },
-                next: Instant::ZERO + PERIOD,
+            average: params.average.then_some(FairShare {
+                alpha: params.alpha,
+                beta: params.beta,
+                target,
+                most,
+                value: most,
+                old: 0.0,
             }),
+            next_update: params.average.then_some(Instant::ZERO + PERIOD),
+            integer: (params.profile == Profile::Kernel)
+                .then(|| Box::new(IntegerTargets::new(params))),
+        }
+    }
+
+    /// Applies equation (5).
+    fn update(&mut self, packets: usize) {
+        if let Some(average) = &mut self.average {
+            average.update(packets);
+        }
+        if let Some(integer) = &mut self.integer {
+            integer.update(packets);
         }
     }
 
@@ -362,20 +382,25 @@ impl Shares {
         let flows = self.shadow.flows();
         self.shadow.replace_oldest(bin);
         self.even = f64::from(self.size / self.shadow.flows().max(1));
-        if let Some(average) = &mut self.average
-            && self.shadow.flows() != flows
-        {
+        if self.shadow.flows() == flows {
+            return;
+        }
+        if let Some(average) = &mut self.average {
             let start = f64::from(self.size) / f64::from(self.shadow.flows());
-            average.m_f.restart(start);
+            average.restart(start);
+        }
+        if let Some(integer) = &mut self.integer {
+            integer.restart(self.shadow.flows());
         }
     }
 
     /// `m_f`.
     #[inline]
     fn fair(&self) -> f64 {
-        match &self.average {
-            Some(average) => average.m_f.value,
-            None => self.even,
+        match (&self.integer, &self.average) {
+            (Some(integer), _) => integer.real_fair_share(self.shadow.flows()),
+            (None, Some(average)) => average.value,
+            (None, None) => self.even,
         }
     }
 }
@@ -426,7 +451,14 @@ impl Targets {
         now: Instant,
     ) -> bool {
         let bin = shares.shadow.bin(flow);
-        let m_i = f64::from(shares.shadow.count(bin));
+        let samples = shares.shadow.count(bin);
+        if let Some(integer) = &shares.integer {
+            let flows = shares.shadow.flows();
+            let waited = sojourn.as_nanos() >= integer.target(samples, flows);
+            let below = integer.is_below_fair_share(samples, flows);
+            return self.is_late(bin, waited, below, backlog, now);
+        }
+        let m_i = f64::from(samples);
         let m_f = shares.fair();
         let flow = &mut self.flows[bin];
         #[expect(clippy::float_cmp, reason = "the same operands give the same target")]
@@ -435,8 +467,22 @@ impl Targets {
             let nanos = self.target * power(m_f / m_i, self.exponent);
             (flow.nanos, flow.m_i, flow.m_f) = (nanos, m_i, m_f);
         }
-        let first_above = &mut flow.first_above;
-        if as_nanos(sojourn) < flow.nanos || backlog <= self.maxpacket {
+        let waited = as_nanos(sojourn) >= flow.nanos;
+        self.is_late(bin, waited, m_i < m_f, backlog, now)
+    }
+
+    /// The same of a packet of `bin` that has `waited` for its target, of a flow that may be `below` its fair share.
+    #[inline]
+    fn is_late(
+        &mut self,
+        bin: usize,
+        waited: bool,
+        below: bool,
+        backlog: Bytes,
+        now: Instant,
+    ) -> bool {
+        let first_above = &mut self.flows[bin].first_above;
+        if !waited || backlog <= self.maxpacket {
             if first_above.is_some() {
                 *first_above = None;
             }
@@ -447,7 +493,7 @@ impl Targets {
                 *first_above = Some(now + self.persist);
                 false
             }
-            Some(above_at) => now > above_at && !(self.protect && m_i < m_f),
+            Some(above_at) => now > above_at && !(self.protect && below),
         }
     }
 }

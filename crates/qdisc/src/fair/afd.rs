@@ -56,14 +56,17 @@
 use sojourn_net::{Duration, Ecn, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
-use crate::parameters::{Kind, LINUX, LinkFacts, Params, Profile, parameters};
+use crate::parameters::{Kind, LinkFacts, Params, Profile, parameters};
 use crate::parts::fifo::Fifo;
-use crate::parts::shadow::{FairShare, Shadow, as_f64, sample_for};
+use crate::parts::fixed::{self, ONE_Q30, Probability, Q30};
+use crate::parts::shadow::{FairShare, IntegerFairShare, Q16, Shadow, as_f64, sample_for};
 
 const RECONSTRUCTION: Option<&str> = Some(
     "the sources give no target backlog, shadow buffer size or sampling rate; a fifth of the limit and 2000 \
      samples are the values of the AFQ module, and sampling is scaled to the link",
 );
+
+const AFQ_PROFILES: &[Profile] = &[Profile::Linux, Profile::Kernel];
 
 parameters! {
     /// Parameters of [`Afd`].
@@ -109,6 +112,9 @@ parameters! {
         /// Mark ECN-capable packets instead of dropping them.
         pub ecn: bool = false => flag(),
             "addition";
+        /// Real numbers, or the integers of Sojourn's kernel module.
+        pub profile: Profile = Profile::Paper => profile(),
+            "Sojourn parameter";
     }
 }
 
@@ -121,6 +127,7 @@ impl AfdParams {
             accumulate: false,
             tolerance: 1.2,
             gain: 0.001,
+            profile: Profile::Linux,
             ..Self::default()
         }
     }
@@ -147,7 +154,7 @@ impl Params for AfdParams {
             summary: "afd as in the AFQ module of 2012: one thousandth of the drop probability (reconstructed)",
             source: "the AFQ module of 2012 that AFCD was compared with, for Linux 3.6",
             reconstruction: RECONSTRUCTION,
-            profiles: LINUX,
+            profiles: AFQ_PROFILES,
             start: Self::afq_kernel2012,
             parameters: Self::PARAMETERS,
         },
@@ -157,11 +164,17 @@ impl Params for AfdParams {
             summary: "Alias of afq_kernel2012 (reconstructed)",
             source: "the AFQ module of 2012 that AFCD was compared with, for Linux 3.6",
             reconstruction: RECONSTRUCTION,
-            profiles: LINUX,
+            profiles: AFQ_PROFILES,
             start: Self::afq_kernel2012,
             parameters: Self::PARAMETERS,
         },
     ];
+
+    fn conflict(&self) -> Option<String> {
+        let given = [("random", self.random), ("accumulate", self.accumulate)];
+        let (name, _) = given.into_iter().find(|&(_, on)| on)?;
+        (self.profile == Profile::Kernel).then(|| format!("profile kernel requires no{name}"))
+    }
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Afd<P> {
         Afd::new(self, link.rate, rng)
@@ -175,6 +188,8 @@ pub struct Afd<P> {
     fifo: Fifo<P>,
     shadow: Shadow,
     fair: FairShare,
+    /// Profile `kernel`: used instead of `fair`.
+    integer: Option<IntegerFairShare>,
     next_update: Instant,
     rng: Rng,
 }
@@ -198,6 +213,10 @@ impl<P: Packet> Afd<P> {
                 value: most,
                 old: 0.0,
             },
+            integer: (params.profile == Profile::Kernel).then(|| {
+                let gains = (params.alpha, params.beta);
+                IntegerFairShare::new(gains, params.qtarget, params.limit, params.shadow)
+            }),
             next_update: Instant::ZERO + params.tupdate,
             rng,
         }
@@ -223,12 +242,19 @@ impl<P: Packet> Afd<P> {
     #[cold]
     fn sample_backlog(&mut self) {
         if !self.params.accumulate && self.shadow.flows() > 1 {
-            self.fair.old = as_f64(self.fifo.backlog().packets);
+            let packets = self.fifo.backlog().packets;
+            self.fair.old = as_f64(packets);
+            if let Some(integer) = &mut self.integer {
+                integer.old = packets;
+            }
         }
     }
 
     /// `m_fair`; nothing if no flow has more.
     fn fair_share(&self) -> Option<f64> {
+        if let Some(fair) = &self.integer {
+            return self.integer_fair_share(fair).map(|m| fixed::real(m, Q16));
+        }
         if self.params.accumulate {
             return Some(self.fair.value);
         }
@@ -243,7 +269,7 @@ impl<P: Packet> Afd<P> {
     fn numbers(&self, bin: usize) -> Vec<Statistic> {
         let m_i = self.shadow.count(bin);
         let mut all = vec![
-            Statistic::real("prob", self.probability(m_i)),
+            Statistic::real("prob", self.probability(m_i).real()),
             Statistic::count("samples", m_i.into()),
         ];
         all.extend(self.fair_share().map(|m| Statistic::real("fair_share", m)));
@@ -251,14 +277,35 @@ impl<P: Packet> Afd<P> {
     }
 
     /// `D_i` of the flow with `m_i` samples.
-    fn probability(&self, m_i: u32) -> f64 {
+    fn probability(&self, m_i: u32) -> Probability {
+        if let Some(fair) = &self.integer {
+            return Probability::Q30(self.integer_probability(fair, m_i).unwrap_or(0));
+        }
         let (m_i, m_fair) = (f64::from(m_i), self.fair_share());
-        match m_fair {
+        Probability::Real(match m_fair {
             Some(m_fair) if m_i > self.params.tolerance * m_fair => {
                 self.params.gain * (1.0 - m_fair / m_i)
             }
             _ => 0.0,
+        })
+    }
+
+    /// The same in 2^-30, nothing if it is 0.
+    fn integer_probability(&self, fair: &IntegerFairShare, m_i: u32) -> Option<u64> {
+        let m_fair = self.integer_fair_share(fair)?;
+        let m_i = u64::from(m_i);
+        if m_i << (2 * Q16) <= fixed::binary(self.params.tolerance, Q16) * m_fair {
+            return None;
         }
+        let ratio = (m_fair << (Q30 - Q16)) / m_i;
+        let gain = fixed::binary(self.params.gain, Q30);
+        Some(fixed::mul_q30(gain, ONE_Q30.checked_sub(ratio)?))
+    }
+
+    /// `m_fair` in 2^-16; nothing if no flow has more.
+    fn integer_fair_share(&self, fair: &IntegerFairShare) -> Option<u64> {
+        let flows = self.shadow.flows();
+        (flows > 1).then(|| fair.moved_unsigned(flows, self.fifo.backlog().packets))?
     }
 }
 
@@ -273,7 +320,7 @@ impl<P: Packet> Qdisc<P> for Afd<P> {
         let bin = self.shadow.bin(&pkt.flow());
         let sampled = self.sample(bin);
         let probability = self.probability(self.shadow.count(bin));
-        let signalled = probability > 0.0 && self.rng.uniform() < probability;
+        let signalled = probability.happens(&mut self.rng);
         if signalled {
             obs.on_decision(&|| self.numbers(bin));
         }

@@ -327,7 +327,7 @@ impl Control {
             return Verdict::Drop { newest: 0 };
         }
         let over = match law.profile {
-            Profile::Rfc | Profile::Paper => now >= self.guard_end,
+            Profile::Rfc | Profile::Paper | Profile::Kernel => now >= self.guard_end,
             Profile::Linux | Profile::Linux314 | Profile::Linux612 => now > self.guard_end,
         };
         if !over {

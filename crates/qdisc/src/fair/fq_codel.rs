@@ -232,10 +232,14 @@ impl<P: Packet> FqCodel<P> {
         let maxpacket = match params.profile {
             // Linux before 4.2 began here and learned.
             Profile::Linux314 => Bytes(256),
-            Profile::Rfc | Profile::Paper | Profile::Linux | Profile::Linux612 => mtu,
+            Profile::Rfc
+            | Profile::Paper
+            | Profile::Linux
+            | Profile::Linux612
+            | Profile::Kernel => mtu,
         };
         let memory = match params.profile {
-            Profile::Rfc | Profile::Paper => Memory::of_packets(),
+            Profile::Rfc | Profile::Paper | Profile::Kernel => Memory::of_packets(),
             Profile::Linux | Profile::Linux314 | Profile::Linux612 => Memory::of_buffers(),
         };
         Self {
@@ -276,7 +280,7 @@ impl<P: Packet> FqCodel<P> {
         let fat = FlowId::at(fat);
         let flow = &mut self.turns[fat];
         let (packets, bytes) = match self.params.profile {
-            Profile::Rfc | Profile::Paper => {
+            Profile::Rfc | Profile::Paper | Profile::Kernel => {
                 ((flow.list.packets() / 2).min(self.params.drop_batch), most)
             }
             Profile::Linux | Profile::Linux612 => (self.params.drop_batch, most / 2),
@@ -418,7 +422,7 @@ impl<P: Packet> Source<P> for FlowSource<'_, P> {
     #[inline]
     fn is_small(&self) -> bool {
         let bytes = match self.store.profile {
-            Profile::Rfc | Profile::Paper => self.list.bytes(),
+            Profile::Rfc | Profile::Paper | Profile::Kernel => self.list.bytes(),
             Profile::Linux | Profile::Linux314 | Profile::Linux612 => self.store.backlog.bytes,
         };
         bytes <= self.store.maxpacket

@@ -7,6 +7,8 @@
 
 use sojourn_net::{FlowKey, Rate, Rng};
 
+use super::fixed;
+
 /// The flows of the arrivals sampled last, and how many of them are each flow's.
 #[derive(Clone, Debug)]
 pub(crate) struct Shadow {
@@ -167,6 +169,87 @@ impl FairShare {
     pub(crate) fn restart(&mut self, value: f64) {
         self.value = value.clamp(LEAST, self.most);
     }
+}
+
+/// Fractional bits of samples and backlogs in [`IntegerFairShare`].
+pub(crate) const Q16: u32 = 16;
+
+/// [`FairShare`] in the arithmetic of the kernel modules: samples and packets in 2^-16.
+#[derive(Clone, Debug)]
+pub(crate) struct IntegerFairShare {
+    alpha: u64,
+    beta: u64,
+    target: i64,
+    most: i64,
+    value: i64,
+    /// In packets.
+    pub(crate) old: usize,
+}
+
+impl IntegerFairShare {
+    /// With these gains and target of the backlog in packets, a fifth of `limit` if there is none.
+    pub(crate) fn new(
+        (alpha, beta): (f64, f64),
+        qtarget: Option<u32>,
+        limit: usize,
+        shadow: u32,
+    ) -> Self {
+        let target = qtarget.map_or_else(|| q16(limit) / 5, |packets| i64::from(packets) << Q16);
+        let most = i64::from(shadow) << Q16;
+        Self {
+            alpha: fixed::binary(alpha, Q16),
+            beta: fixed::binary(beta, Q16),
+            target,
+            most,
+            value: most,
+            old: 0,
+        }
+    }
+
+    /// `m_fair`.
+    pub(crate) const fn value(&self) -> u64 {
+        self.value.unsigned_abs()
+    }
+
+    /// As [`FairShare::moved_unsigned`] from all samples divided among `flows`.
+    pub(crate) fn moved_unsigned(&self, flows: u32, backlog: usize) -> Option<u64> {
+        let sum = self.even(flows) + self.change(backlog);
+        let one_below = (q16(self.old) < self.target) != (q16(backlog) < self.target);
+        (sum >= 0 && !one_below).then(|| sum.min(self.most).unsigned_abs())
+    }
+
+    /// A period has passed.
+    pub(crate) fn update(&mut self, packets: usize) {
+        let moved = self.value + self.change(packets);
+        self.value = moved.clamp(1 << Q16, self.most);
+        self.old = packets;
+    }
+
+    /// Starts anew with all samples divided among `flows`.
+    pub(crate) fn restart(&mut self, flows: u32) {
+        self.value = self.even(flows).max(1 << Q16);
+    }
+
+    fn even(&self, flows: u32) -> i64 {
+        self.most / i64::from(flows)
+    }
+
+    fn change(&self, backlog: usize) -> i64 {
+        self.steer(self.alpha, self.old) - self.steer(self.beta, backlog)
+    }
+
+    /// `gain` times how far `backlog` is from the target.
+    fn steer(&self, gain: u64, backlog: usize) -> i64 {
+        let off = q16(backlog) - self.target;
+        let product = fixed::mul_shift(off.unsigned_abs(), gain, Q16);
+        let product = i64::try_from(product).unwrap_or(i64::MAX / 4);
+        off.signum() * product
+    }
+}
+
+/// A number of packets in 2^-16; limits are far below 2^47 packets.
+fn q16(packets: usize) -> i64 {
+    i64::try_from(packets).unwrap_or(i64::MAX >> Q16) << Q16
 }
 
 /// A number of packets, for arithmetic.

@@ -5,6 +5,7 @@ use sojourn_net::{Duration, Instant, Packet};
 use super::CodelParams;
 use crate::contract::{DropReason, MarkReason, Observer, Statistic};
 use crate::parameters::Profile;
+use crate::parts::fixed;
 
 /// The packets that a [`Control`] watches over.
 pub(crate) trait Source<P> {
@@ -24,12 +25,16 @@ pub(crate) struct Law {
     /// The DSCP and ECN field to which the threshold applies, and the mask of the comparison; a mask of 0: all.
     ce_selector: (u8, u8),
     ecn: bool,
+    /// Linux: ticks, and Newton steps towards square roots.
     fixed_point: bool,
+    /// Profile `kernel`: integer square roots.
+    integer: bool,
 }
 
 impl Law {
     pub(crate) fn new(params: &CodelParams) -> Self {
-        let fixed_point = params.profile != Profile::Rfc;
+        let integer = params.profile == Profile::Kernel;
+        let fixed_point = params.profile != Profile::Rfc && !integer;
         let rounded = |time: Duration| {
             if fixed_point {
                 Duration::from_nanos(whole_ticks(time.as_nanos()))
@@ -44,6 +49,7 @@ impl Law {
             ce_selector: (0, 0),
             ecn: params.ecn,
             fixed_point,
+            integer,
         }
     }
 
@@ -365,6 +371,8 @@ impl Signals {
         if law.fixed_point {
             let ticks = law.interval.as_nanos() >> TICK_SHIFT;
             Duration::from_nanos(((ticks * u64::from(self.rec_inv_sqrt)) >> 16) << TICK_SHIFT)
+        } else if law.integer {
+            fixed::div_sqrt(law.interval, self.count)
         } else {
             div_sqrt(law.interval, self.count)
         }

@@ -124,7 +124,7 @@ impl DualPi2Params {
     /// The time between updates.
     pub fn tupdate(&self) -> Duration {
         self.tupdate.unwrap_or(match self.profile {
-            Profile::Rfc | Profile::Paper => {
+            Profile::Rfc | Profile::Paper | Profile::Kernel => {
                 let third = Duration::from_nanos(self.max_rtt().as_nanos() / 3);
                 self.target.min(third).max(Duration::from_micros(1))
             }
@@ -227,7 +227,7 @@ impl DualPi2Params {
     /// The gains of the controller, in Hz.
     pub(super) fn gains(&self) -> (f64, f64) {
         let (alpha, beta) = match self.profile {
-            Profile::Rfc | Profile::Paper => {
+            Profile::Rfc | Profile::Paper | Profile::Kernel => {
                 let rtt_max = self.max_rtt().as_secs_f64();
                 let tupdate = self.tupdate().as_secs_f64();
                 (0.1 * tupdate / (rtt_max * rtt_max), 0.3 / rtt_max)
@@ -242,7 +242,7 @@ impl DualPi2Params {
 
     pub(super) fn step_thresh(&self) -> Duration {
         self.step_thresh.unwrap_or(match self.profile {
-            Profile::Rfc | Profile::Paper => Duration::from_micros(800),
+            Profile::Rfc | Profile::Paper | Profile::Kernel => Duration::from_micros(800),
             Profile::Linux | Profile::Linux314 | Profile::Linux612 => Duration::from_millis(1),
         })
     }
@@ -250,7 +250,7 @@ impl DualPi2Params {
     /// The delay of L below which no packet is sanctioned.
     pub(super) fn qp_latency_threshold(&self) -> Duration {
         self.qp_latency_threshold.unwrap_or(match self.profile {
-            Profile::Rfc | Profile::Paper => self.step_thresh() + self.range(),
+            Profile::Rfc | Profile::Paper | Profile::Kernel => self.step_thresh() + self.range(),
             Profile::Linux | Profile::Linux314 | Profile::Linux612 => self.step_thresh(),
         })
     }
@@ -266,7 +266,7 @@ impl DualPi2Params {
 
     fn classic_protection(&self) -> f64 {
         self.classic_protection.unwrap_or(match self.profile {
-            Profile::Rfc | Profile::Paper => 6.25,
+            Profile::Rfc | Profile::Paper | Profile::Kernel => 6.25,
             Profile::Linux | Profile::Linux314 | Profile::Linux612 => 10.0,
         })
     }

@@ -237,8 +237,8 @@ fn the_connection_idle_longest_makes_room() {
     );
 }
 
-fn law(params: FloqParams) -> Law {
-    Law::new(&FloqParams {
+fn law(params: FloqParams) -> RealLaw {
+    RealLaw::new(&FloqParams {
         limit: 200,
         ..params
     })
@@ -320,8 +320,10 @@ fn offered(params: FloqParams, backlog: usize, pkt: TestPacket, n: u64) -> (usiz
     for flow in 0..u32::try_from(backlog).unwrap() {
         queue.push(Unresponsive, syn(flow));
     }
-    queue.law.responsive_share = 0.5;
-    queue.law.gain = 0.0;
+    if let Law::Real(law) = &mut queue.law {
+        law.responsive_share = 0.5;
+        law.gain = 0.0;
+    }
     for _ in 0..n {
         queue.enqueue(ms(0), pkt, &mut seen);
         if queue.backlog().packets > backlog {

@@ -69,7 +69,11 @@ impl Constants {
     pub(crate) fn new(params: &PieParams, mtu: Bytes) -> Self {
         let kernel = match params.profile {
             Profile::Linux314 => LINUX_3_14,
-            Profile::Rfc | Profile::Paper | Profile::Linux | Profile::Linux612 => LINUX_6_1,
+            Profile::Rfc
+            | Profile::Paper
+            | Profile::Linux
+            | Profile::Linux612
+            | Profile::Kernel => LINUX_6_1,
         };
         Self {
             kernel,

@@ -3,12 +3,13 @@
 use sojourn_net::{Duration, Instant};
 
 use super::history::History;
+use super::integer::IntegerLaw;
 
 /// Most rounds that a growth is judged by.
 pub(super) const MOST_ROUNDS: usize = 4;
 
 /// Minimum packets in a load for which growth is estimated.
-const LEAST: f64 = 2.0;
+pub(super) const LEAST: u64 = 2;
 
 /// What a growth of the load must look like; times in ns.
 #[derive(Clone, Debug)]
@@ -22,8 +23,83 @@ pub(super) struct Law {
     pub(super) hold: f64,
     pub(super) dominance: f64,
     pub(super) full: f64,
+    pub(super) mark: f64,
     /// Transmission time of a full packet.
     pub(super) packet: f64,
+}
+
+/// The law in the numbers of a profile.
+#[derive(Clone, Debug)]
+pub(super) enum Rules {
+    Real(Law),
+    Integer(IntegerLaw),
+}
+
+impl Rules {
+    /// A full packet takes this long from now on.
+    fn set_packet(&mut self, packet: Duration) {
+        match self {
+            Self::Real(law) => law.packet = nanos(packet),
+            Self::Integer(law) => law.set_packet(packet),
+        }
+    }
+
+    /// Number of samples of a window of this number of slots from which the growth is used.
+    fn enough(&self, window: u32) -> u32 {
+        match self {
+            Self::Real(law) => whole(law.persistence * f64::from(window)).max(2),
+            Self::Integer(law) => law.enough(window),
+        }
+    }
+
+    /// How long a candidate stays active, in ns.
+    fn hold(&self, rtt: Duration) -> u64 {
+        match self {
+            Self::Real(law) => scaled(rtt, law.hold),
+            Self::Integer(law) => law.hold(rtt),
+        }
+    }
+
+    /// How long packets are marked, in ns.
+    fn mark(&self, stretched: Duration) -> u64 {
+        match self {
+            Self::Real(law) => scaled(stretched, law.mark),
+            Self::Integer(law) => law.mark(stretched),
+        }
+    }
+
+    /// Whether `rtt` may be chosen while `top` is active.
+    fn counts(&self, rtt: Duration, top: Duration) -> bool {
+        match self {
+            Self::Real(law) => nanos(rtt) * law.dominance >= nanos(top),
+            Self::Integer(law) => law.counts(rtt, top),
+        }
+    }
+
+    /// Whether a load is too small to have grown from one that says anything.
+    fn is_little(&self, load: u64) -> bool {
+        match self {
+            Self::Real(law) => law.is_little(exact(load)),
+            Self::Integer(law) => law.is_little(load),
+        }
+    }
+
+    /// The growth up to the last slot of `history`, if it is exponential, steady and no chance.
+    #[inline]
+    pub(super) fn growth(&self, candidate: usize, history: &History) -> Option<Growth> {
+        match self {
+            Self::Real(law) => law.growth(candidate, history),
+            Self::Integer(law) => law.growth(candidate, history),
+        }
+    }
+
+    /// Whether the load one round trip ahead will be `full` or more.
+    pub(super) fn fills(&self, growth: &Growth, rtt: Duration) -> bool {
+        match self {
+            Self::Real(law) => law.fills(growth, rtt),
+            Self::Integer(law) => law.fills(growth, rtt),
+        }
+    }
 }
 
 /// A round-trip time that the traffic might have.
@@ -37,7 +113,7 @@ struct Candidate {
     active_until: Instant,
 }
 
-/// An exponential growth as one candidate sees it.
+/// An exponential growth as one candidate sees it. In profile `kernel`, ratios are multiples of 2^-24, which are exact.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Growth {
     /// The load now.
@@ -60,7 +136,7 @@ pub(super) struct Signal {
 /// All candidates.
 #[derive(Clone, Debug)]
 pub(super) struct Forecaster {
-    law: Law,
+    rules: Rules,
     candidates: Vec<Candidate>,
     rearm: Instant,
     tracking_until: Instant,
@@ -68,16 +144,16 @@ pub(super) struct Forecaster {
 
 impl Forecaster {
     /// Of these round-trip times, ascending, in slots of this length.
-    pub(super) fn new(law: Law, rtts: &[Duration], slot: Duration) -> Self {
+    pub(super) fn new(rules: Rules, rtts: &[Duration], slot: Duration) -> Self {
         let candidates = rtts.iter().map(|&rtt| Candidate {
             rtt,
             pass: 0,
-            enough: whole(law.persistence * f64::from(window_slots(rtt, slot))).max(2),
+            enough: rules.enough(window_slots(rtt, slot)),
             active_until: Instant::ZERO,
         });
         Self {
             candidates: candidates.collect(),
-            law,
+            rules,
             rearm: Instant::ZERO,
             tracking_until: Instant::ZERO,
         }
@@ -108,8 +184,8 @@ impl Forecaster {
         // The longest window holds all the others.
         let longest = self.candidates.len() - 1;
         if self
-            .law
-            .is_little(exact(history.load(longest, history.next() - 1)))
+            .rules
+            .is_little(history.load(longest, history.next() - 1))
         {
             self.skip(1);
             return None;
@@ -118,21 +194,21 @@ impl Forecaster {
         let mut best: Option<(Growth, Duration)> = None;
         // The longest first, for an active one has a say in which shorter ones count.
         for (n, candidate) in self.candidates.iter_mut().enumerate().rev() {
-            let growth = self.law.growth(n, history);
+            let growth = self.rules.growth(n, history);
             candidate.pass = match growth {
                 Some(_) => candidate.pass.saturating_add(1),
                 None => candidate.pass.saturating_sub(2),
             };
             let growth = growth.filter(|_| candidate.pass >= candidate.enough);
             if growth.is_some() {
-                let hold = Duration::from_nanos(scaled(candidate.rtt, self.law.hold));
+                let hold = Duration::from_nanos(self.rules.hold(candidate.rtt));
                 candidate.active_until = later(now, hold);
                 self.tracking_until = self.tracking_until.max(candidate.active_until);
             }
             if top.is_none() && candidate.active_until >= now {
                 top = Some(candidate.rtt);
             }
-            let counts = |top| nanos(candidate.rtt) * self.law.dominance >= nanos(top);
+            let counts = |top| self.rules.counts(candidate.rtt, top);
             if let Some(growth) = growth
                 && top.is_some_and(counts)
                 && best.is_none_or(|(best, _)| growth.spread <= best.spread)
@@ -141,7 +217,7 @@ impl Forecaster {
             }
         }
         let (growth, rtt) = best?;
-        if now < self.rearm || !self.law.fills(&growth, rtt) {
+        if now < self.rearm || !self.rules.fills(&growth, rtt) {
             return None;
         }
         let stretched = rtt + Duration::from_nanos(u64::from(backlog));
@@ -150,9 +226,14 @@ impl Forecaster {
         Some(Signal { rtt, stretched })
     }
 
-    /// Looks at a link anew on which a full packet takes `packet` ns.
-    pub(super) fn restart(&mut self, packet: f64) {
-        self.law.packet = packet;
+    /// How long packets are marked after a signal.
+    pub(super) fn mark(&self, signal: &Signal) -> Duration {
+        Duration::from_nanos(self.rules.mark(signal.stretched))
+    }
+
+    /// Looks at a link anew on which a full packet takes this long.
+    pub(super) fn restart(&mut self, packet: Duration) {
+        self.rules.set_packet(packet);
         for candidate in &mut self.candidates {
             candidate.pass = 0;
             candidate.active_until = Instant::ZERO;
@@ -182,7 +263,7 @@ impl Law {
         for _ in 0..self.rounds {
             slot = history.round_before(candidate, slot)?;
             let earlier = exact(history.load(candidate, slot));
-            if earlier < LEAST * self.packet {
+            if earlier < exact(LEAST) * self.packet {
                 return None;
             }
             let growth = load / earlier;
@@ -205,7 +286,7 @@ impl Law {
 
     /// Whether a load is too small to have grown from one that says anything.
     fn is_little(&self, load: f64) -> bool {
-        load < self.growth_min * LEAST * self.packet
+        load < self.growth_min * exact(LEAST) * self.packet
     }
 
     /// Whether the load one round trip ahead will be `full` or more: `g L >= full R`, where `g` is
@@ -276,7 +357,7 @@ pub(super) fn nanos(time: Duration) -> f64 {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "exact below 104 days")]
-const fn exact(nanos: u64) -> f64 {
+pub(super) const fn exact(nanos: u64) -> f64 {
     nanos as f64
 }
 

@@ -49,6 +49,7 @@ fn law() -> Law {
         hold: 1.0,
         dominance: 1.6,
         full: 1.0,
+        mark: 1.0,
         packet: forecast::nanos(RATE.serialise(Bytes(1_514))),
     }
 }
