@@ -29,7 +29,7 @@ OLDEST_RUST := 1.88
 DIR ?= results/residential/scenarios/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help compile compile-release compile-test wheel wheels audit generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-rust test-live docs-aside test-quick test-full kills sweep-kills live-kills golden golden-quick golden-platforms golden-update publish-check semver-check stacks studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-plugins bench-gym bench-store bench-lab bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update ns3 ns3-update rfc7928 rfc7928-update rfc9743-update vectors vectors-ns3 soak fuzz sanitize mutants report wasm docs figures user-strings clean interop parity-measure parity-kernel
+.PHONY: help compile compile-release compile-test wheel wheels audit generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-rust test-live docs-aside test-quick test-full kills sweep-kills live-kills golden golden-quick golden-platforms golden-update publish-check semver-check stacks studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-plugins bench-gym bench-store bench-lab bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update ns3 ns3-update rfc7928 rfc7928-update rfc9743-update vectors vectors-ns3 soak fuzz sanitize mutants report wasm docs figures user-strings clean interop parity-measure parity-kernel modules modules-if-possible
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -140,7 +140,7 @@ deny: ## Check licences, sources and second versions of all crates (deny.toml); 
 	@cargo deny --version > /dev/null 2>&1 || { echo 'make deny: cargo install --locked cargo-deny'; exit 2; }
 	cargo deny --locked check licenses sources bans
 
-test-full: deny test golden golden-platforms stacks studies kills sweep-kills live-kills interop parity-kernel ## Run make deny, test, golden, golden-platforms, stacks, studies, interop, parity-kernel and all kills, and the tests that are too slow for make test.
+test-full: deny test golden golden-platforms stacks studies kills sweep-kills live-kills interop parity-kernel modules-if-possible ## Run make deny, test, golden, golden-platforms, stacks, studies, interop, parity-kernel and all kills, and the tests that are too slow for make test.
 	$(PYTHON) tools/check_skeletons.py
 	cargo test --quiet -p sojourn-path-c -- --ignored
 	$(BIN)/python tools/check_mutations.py
@@ -346,6 +346,14 @@ rfc9743-update: setup ## Evaluate five controls and write docs/validation/rfc974
 vectors: ## Record the test vectors of the kernel again: make vectors UML=path/to/linux
 	@test -n "$(UML)" || { echo 'make vectors UML=path: a User-Mode Linux, see tests/vectors/README.md'; exit 2; }
 	$(PYTHON) tests/vectors/tools/record.py --kernel $(UML)
+
+modules: ## Build the kernel modules and test them in User-Mode Linux: make modules UML='path/to/linux …' IPROUTE2=path/to/sources
+	@test -n "$(UML)" -a -n "$(IPROUTE2)" || { echo "make modules UML='path …' IPROUTE2=path: see kernel/README.md"; exit 2; }
+	$(PYTHON) tools/kernel_modules.py $(UML) --iproute2 $(IPROUTE2) --packets $(or $(PACKETS),100000)
+
+modules-if-possible:
+	@if test -n "$(UML)" -a -n "$(IPROUTE2)"; then $(MAKE) --no-print-directory modules; \
+		else echo 'make modules: no User-Mode Linux (UML=… IPROUTE2=…)' >> "$(SOJOURN_SKIPPED)"; fi
 
 vectors-ns3: $(PACKAGES) ## Install ns-3 (apt-get, as root), replay the test vectors on its queue discs and write docs/validation/vectors.md.
 	@mkdir -p target/ns3

@@ -22,6 +22,8 @@ class Packet:
     flow: int
     size: int
     tos: int = NOT_ECT
+    # What it is to a queue that reads transport headers, as in replay.c.
+    kind: int = 0
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ class Case:
     runs: int = 1
     # What makes the queue, if it takes several commands; `tc` then is Sojourn's text for the same.
     commands: tuple[str, ...] = ()
+    # The kernel module of the queue, if it is one of Sojourn's.
+    module: str = ""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,10 @@
 """Records what the queues of a Linux kernel do with the traces of ``cases.py``.
 
     record.py --kernel ./linux [--out tests/vectors] [NAME…]
+    record.py --kernel ./linux --modules FOLDER [NAME…]
+
+With ``--modules``, the queues are the kernel modules of Sojourn and the traces those of
+``modules.py``; FOLDER holds the modules and the plug-ins of ``tc``.
 
 The kernel is a User-Mode Linux with CONFIG_UML_TIME_TRAVEL_SUPPORT (README.md lists the options);
 a C compiler, ``ip`` and ``tc`` are taken from the host. Nothing needs root.
@@ -23,9 +27,9 @@ from pathlib import Path
 from typing import Any
 
 from cases import CASES, CE, MTU, Case, Packet
+from modules import MODULES
 from trees import TREES
 
-ALL = [*CASES, *TREES]
 HERE = Path(__file__).resolve().parent
 LEAF = "10:"
 # Numbers in the row of an arrival; a departure has two.
@@ -33,6 +37,8 @@ ARRIVAL = 4
 # How long before the trace a queue is made; in each further run 1 ms more.
 QUEUE_AGE_NS = 3_000_000_000
 ATTEMPTS = 5
+# Random numbers and hashes of the modules; sch_predict has none.
+SEEDS = dict.fromkeys(("sch_cocoa", "sch_afcd", "sch_floq"), "seed=1")
 # What is printed of a run.
 PRINTED = ("record", "counters", "text", "classes")
 LINE_LENGTH = 110
@@ -40,8 +46,16 @@ LINE_LENGTH = 110
 CLOCK_GRAIN_NS = 1_000
 
 
-def init_script(case: Case, replay: Path, folder: Path, end_ns: int) -> str:
+def init_script(
+    case: Case, replay: Path, folder: Path, end_ns: int, modules: Path | None = None
+) -> str:
     """Set up client, router and server in a row; the queue is the router's."""
+    load = ""
+    if case.module:
+        load = (
+            f"export TC_LIB_DIR={modules}/tc\n"
+            f"{replay} load {modules}/{case.module}.ko '{SEEDS.get(case.module, '')}' || exit"
+        )
     if case.commands:
         queue = " && ".join(case.commands)
     elif case.rate_mbit is None:
@@ -63,6 +77,7 @@ export GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2,-AVX512F,-AVX512VL,-AVX2_Usable
 mount -t proc proc /proc; mount -t sysfs sysfs /sys
 mount -t tmpfs tmpfs /run; mkdir -p /run/netns
 cd {folder}; exec >log 2>&1
+{load}
 ip netns add c; ip netns add s
 ip link add c0 netns c address 02:00:00:00:01:02 type veth peer name r0 address 02:00:00:00:01:01
 ip link add r1 address 02:00:00:00:02:01 type veth peer name s0 netns s address 02:00:00:00:02:02
@@ -100,18 +115,29 @@ tc qdisc del dev r1 root
 """
 
 
-def boot(kernel: Path, replay: Path, case: Case) -> dict[str, str]:
+def boot(kernel: Path, replay: Path, case: Case, modules: Path | None) -> dict[str, str]:
     """Run one case in a machine of its own; give the files that it left."""
     folder = Path(tempfile.mkdtemp(prefix="vectors-"))
-    lines = (f"{p.t_ns} {p.flow} {p.size} {p.tos}\n" for p in case.packets)
+    lines = (f"{p.t_ns} {p.flow} {p.size} {p.tos} {p.kind}\n" for p in case.packets)
     (folder / "trace").write_text("".join(lines))
     end_ns = case.packets[-1].t_ns + case.drain_ns
     init = folder / "init.sh"
-    init.write_text(init_script(case, replay, folder, end_ns))
+    init.write_text(init_script(case, replay, folder, end_ns, modules))
     init.chmod(0o755)
+    start(kernel, folder, init)
+    if not (folder / "status").exists():
+        log = (folder / "log").read_text() if (folder / "log").exists() else ""
+        sys.exit(f"{case.name}: the machine stopped early, see {folder}\n{log}")
+    files = {file.name: file.read_text() for file in folder.iterdir() if file.is_file()}
+    shutil.rmtree(folder)
+    return files
+
+
+def start(kernel: Path, folder: Path, init: Path, seconds: int = 600) -> None:
+    """Start a machine with the files of the host, of which ``init`` is the first process."""
     command = [
         str(kernel),
-        "mem=768M",
+        "mem=1G",
         "rootfstype=hostfs",
         "root=/dev/root",
         "rootflags=/",
@@ -133,15 +159,9 @@ def boot(kernel: Path, replay: Path, case: Case) -> dict[str, str]:
             stderr=subprocess.STDOUT,
             env=environment,
             start_new_session=True,
-            timeout=600,
+            timeout=seconds,
             check=False,
         )
-    if not (folder / "status").exists():
-        log = (folder / "log").read_text() if (folder / "log").exists() else ""
-        sys.exit(f"{case.name}: the machine stopped early, see {folder}\n{log}")
-    files = {file.name: file.read_text() for file in folder.iterdir() if file.is_file()}
-    shutil.rmtree(folder)
-    return files
 
 
 def is_ce(tos: int) -> bool:
@@ -196,14 +216,16 @@ def collect(case: Case, printed: dict[str, str]) -> Run:
     return Run(events, drops, marks, counters, delays_ns)
 
 
-def measure(kernel: Path, replay: Path, case: Case) -> tuple[dict[str, str], list[Run]]:
+def measure(
+    kernel: Path, replay: Path, case: Case, modules: Path | None
+) -> tuple[dict[str, str], list[Run]]:
     """Boot the kernel and let the case run; if once, in several kernels until two agree.
 
     Two kernels hash the flows with other keys: if they agree, no two flows share a queue.
     """
     before: list[Run] = []
     for _ in range(ATTEMPTS):
-        files = boot(kernel, replay, case)
+        files = boot(kernel, replay, case, modules)
         runs = [
             collect(case, {name: files[f"{name}.{run}"] for name in PRINTED})
             for run in range(case.runs)
@@ -218,7 +240,9 @@ def describe(case: Case, runs: list[Run]) -> dict[str, object]:
     """Give the part of a vector that says what happened: event by event, or run by run."""
     if case.runs == 1:
         (run,) = runs
+        kinds = [packet.kind for packet in case.packets]
         return {
+            **({"kinds": kinds} if any(kinds) else {}),
             "counters": run.counters,
             "drops": run.drops,
             "marks": run.marks,
@@ -323,18 +347,21 @@ def main() -> None:
     )
     parser.add_argument("--kernel", required=True, type=Path, help="a User-Mode Linux")
     parser.add_argument("--out", type=Path, default=HERE.parent, help="where the vectors go")
+    parser.add_argument("--modules", type=Path, help="where the modules are; record their cases")
     parser.add_argument("names", nargs="*", metavar="NAME", help="which; all if none is given")
     args = parser.parse_args()
-    unknown = set(args.names) - {case.name for case in ALL}
+    modules = args.modules and args.modules.resolve()
+    cases = MODULES if modules else [*CASES, *TREES]
+    unknown = set(args.names) - {case.name for case in cases}
     if unknown:
         parser.error(f"no such case: {', '.join(sorted(unknown))}")
     with tempfile.TemporaryDirectory() as build:
         replay = Path(build) / "replay"
         subprocess.run(["cc", "-O2", "-static", "-o", replay, HERE / "replay.c"], check=True)
-        for case in ALL:
+        for case in cases:
             if args.names and case.name not in args.names:
                 continue
-            files, runs = measure(args.kernel.resolve(), replay, case)
+            files, runs = measure(args.kernel.resolve(), replay, case, modules)
             vector = {
                 "schema": "sojourn-qdisc-vector/1",
                 "name": case.name,

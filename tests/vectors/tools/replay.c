@@ -6,10 +6,13 @@
 //   replay send TRACE ORIGIN DEV          sends the trace out of DEV
 //   replay capture OUT ORIGIN END IN OUT  records until END what comes in and what leaves
 //   replay until ORIGIN TIME              sleeps
+//   replay load FILE PARAMETERS           loads a kernel module
+//   replay unload NAME                    removes it
 //   replay off                            powers the machine down
 //
-// A trace has one packet a line: nanoseconds after ORIGIN, flow, size with the Ethernet header, and
-// the eight bits that were once called type of service. The packet carries the number of its line.
+// A trace has one packet a line: nanoseconds after ORIGIN, flow, size with the Ethernet header, the
+// eight bits that were once called type of service, and what the packet is (enum kind). The packet
+// carries the number of its line.
 //
 // The record has one line a packet: `+` (came in) or `-` (left), nanoseconds after ORIGIN, the line
 // of the trace, type of service. It is in the order of events, for one socket sees both devices.
@@ -20,6 +23,7 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <linux/reboot.h>
@@ -31,10 +35,16 @@
 #include <sys/prctl.h>
 #include <sys/reboot.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { HEADERS = 14 + 20 + 8, MAGIC = 0x534f4a4f, LARGEST = 1514 };
+enum { HEADERS = 14 + 20 + 8, TCP_HEADERS = 14 + 20 + 20, MAGIC = 0x534f4a4f, LARGEST = 1514 };
+
+// The first byte of a long header of QUIC has its two highest bits set.
+#define LONG_MAGIC 0xff4f4a4fu
+
+enum kind { UDP, QUIC_LONG, TCP_SYN, TCP_ACK, TCP_FIN };
 
 // Queues count time in nanoseconds shifted right, by up to 20 bits, and in ticks of 1 ms: a multiple
 // of all these.
@@ -86,8 +96,8 @@ static uint32_t get32(const unsigned char *at) {
     return (uint32_t)at[0] << 24 | at[1] << 16 | at[2] << 8 | at[3];
 }
 
-// Ethernet, IPv4 and UDP headers of packet `id`: from 10.0.1.2 to 10.0.3.2, ports by flow.
-static void build(unsigned char *frame, uint32_t id, int flow, int size, int tos) {
+// Ethernet, IPv4 and UDP or TCP headers of packet `id`: from 10.0.1.2 to 10.0.3.2, ports by flow.
+static void build(unsigned char *frame, uint32_t id, int flow, int size, int tos, enum kind kind) {
     static const unsigned char router[6] = {2, 0, 0, 0, 1, 1}, client[6] = {2, 0, 0, 0, 1, 2};
     memset(frame, 0, size);
     memcpy(frame, router, 6);
@@ -99,7 +109,7 @@ static void build(unsigned char *frame, uint32_t id, int flow, int size, int tos
     put16(ip + 2, size - 14);
     put16(ip + 6, 0x4000);
     ip[8] = 64;
-    ip[9] = IPPROTO_UDP;
+    ip[9] = kind >= TCP_SYN ? IPPROTO_TCP : IPPROTO_UDP;
     put32(ip + 12, 0x0a000102);
     put32(ip + 16, 0x0a000302);
     uint32_t sum = 0;
@@ -109,9 +119,17 @@ static void build(unsigned char *frame, uint32_t id, int flow, int size, int tos
     put16(ip + 10, ~sum & 0xffff);
     put16(ip + 20, 1000 + flow);
     put16(ip + 22, 2000 + flow);
-    put16(ip + 24, size - 14 - 20);
-    put32(ip + 28, MAGIC);
-    put32(ip + 32, id);
+    if (kind >= TCP_SYN) {
+        static const unsigned char flags[] = {[TCP_SYN] = 0x02, [TCP_ACK] = 0x10, [TCP_FIN] = 0x11};
+        put32(ip + 24, id);
+        put32(ip + 28, MAGIC);
+        ip[32] = 0x50;
+        ip[33] = flags[kind];
+    } else {
+        put16(ip + 24, size - 14 - 20);
+        put32(ip + 28, kind == QUIC_LONG ? LONG_MAGIC : MAGIC);
+        put32(ip + 32, id);
+    }
 }
 
 static void send_trace(const char *path, int64_t origin, const char *device) {
@@ -122,10 +140,10 @@ static void send_trace(const char *path, int64_t origin, const char *device) {
     setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof room);
     unsigned char frame[LARGEST];
     long long at, before = -1;
-    int flow, size, tos;
-    for (uint32_t id = 0; fscanf(trace, "%lld %d %d %d", &at, &flow, &size, &tos) == 4; id++) {
-        if (size < HEADERS + 8 || size > LARGEST) fail("size");
-        build(frame, id, flow, size, tos);
+    int flow, size, tos, kind;
+    for (uint32_t id = 0; fscanf(trace, "%lld %d %d %d %d", &at, &flow, &size, &tos, &kind) == 5; id++) {
+        if (size < (kind >= TCP_SYN ? TCP_HEADERS : HEADERS + 8) || size > LARGEST) fail("size");
+        build(frame, id, flow, size, tos, kind);
         // Packets of one time go out together: sleeping again would let time pass.
         if (at != before) sleep_until(origin + at);
         before = at;
@@ -179,17 +197,26 @@ static void capture(const char *path, int64_t origin, int64_t end, const char *i
         };
         ssize_t got = recvmsg(fd, &msg, MSG_DONTWAIT);
         if (got < 0) break;
-        if (got < HEADERS + 8 || get32(frame + 14 + 28) != MAGIC) continue;
+        uint32_t magic = get32(frame + 14 + 28);
+        if (got < HEADERS + 8 || (magic != MAGIC && magic != LONG_MAGIC)) continue;
+        int number = frame[14 + 9] == IPPROTO_TCP ? 14 + 24 : 14 + 32;
         int outgoing = from.sll_pkttype == PACKET_OUTGOING;
         if (from.sll_ifindex != (outgoing ? out_index : in_index)) continue;
         fprintf(record, "%c %lld %u %u\n", outgoing ? '-' : '+', (long long)(stamp(&msg) - offset),
-                get32(frame + 14 + 32), frame[15]);
+                get32(frame + number), frame[15]);
     }
     struct tpacket_stats lost;
     socklen_t size = sizeof lost;
     getsockopt(fd, SOL_PACKET, PACKET_STATISTICS, &lost, &size);
     if (lost.tp_drops) fail("the record is incomplete");
     if (fclose(record)) fail(path);
+}
+
+static void load(const char *path, const char *parameters) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) fail(path);
+    if (syscall(SYS_finit_module, fd, parameters, 0)) fail(path);
+    close(fd);
 }
 
 int main(int count, char **word) {
@@ -205,6 +232,10 @@ int main(int count, char **word) {
         capture(word[2], atoll(word[3]), atoll(word[4]), word[5], word[6]);
     } else if (!strcmp(mode, "until") && count == 4) {
         sleep_until(atoll(word[2]) + atoll(word[3]));
+    } else if (!strcmp(mode, "load") && count == 4) {
+        load(word[2], word[3]);
+    } else if (!strcmp(mode, "unload") && count == 3) {
+        if (syscall(SYS_delete_module, word[2], O_NONBLOCK)) fail(word[2]);
     } else if (!strcmp(mode, "off")) {
         sync();
         reboot(LINUX_REBOOT_CMD_POWER_OFF);
