@@ -171,11 +171,11 @@ static void print_value(const char *name, enum sojourn_unit unit,
 
 	switch (unit) {
 	case SOJOURN_TIME:
-		snprintf(format, sizeof(format), "%s %%gus ", name);
+		snprintf(format, sizeof(format), "%s %%.12gus ", name);
 		print_float(PRINT_ANY, name, format, value / 1e3);
 		break;
 	case SOJOURN_FRACTION:
-		snprintf(format, sizeof(format), "%s %%g ", name);
+		snprintf(format, sizeof(format), "%s %%.9g ", name);
 		print_float(PRINT_ANY, name, format, value / 1e6);
 		break;
 	case SOJOURN_FLAG:
