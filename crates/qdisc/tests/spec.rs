@@ -891,7 +891,7 @@ fn values(unit: Unit, default: &str) -> Vec<String> {
         Unit::Numbers => &[EVEN_AND_ODD, WEIGHTS],
         Unit::Masked => &["0x1/0x3"],
         Unit::Flag => &["on", "off"],
-        Unit::Profile => &["linux", "linux-3.14", "linux-6.12", "rfc"],
+        Unit::Profile => &["linux", "linux-3.14", "linux-6.12", "rfc", "kernel"],
         Unit::Choice(words) => words,
         Unit::Leaves => &["sfq limit 9 depth 127 flows 128 divisor 1024"],
         Unit::Word(_) => &["a"],
@@ -904,7 +904,7 @@ fn values(unit: Unit, default: &str) -> Vec<String> {
 
 /// What some parameters need beside them.
 const COMPANY: &str = "; ecn; profile rfc; profile linux; profile linux-6.12; limit 60000 min 2000; \
-                       queue_protection; ce_threshold 1ms; classes (name a rate 8mbit)";
+                       queue_protection; norandom noaccumulate; ce_threshold 1ms; classes (name a rate 8mbit)";
 
 #[test]
 fn every_parameter_can_be_set_and_is_read_back() {

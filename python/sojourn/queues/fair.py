@@ -850,7 +850,7 @@ class Afcd(Queue):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AfcdKernel2012(Queue):
+class AfcdKernel2012(Afcd):
     """afcd as in its author's module: no signals below fair share, 50 µs target (reconstructed).
 
     Source: the first author's module of 2012 for Linux 3.6. Reconstructed: the paper gives no
@@ -913,29 +913,12 @@ class AfcdKernel2012(Queue):
         Source: the first author's module of 2012, sch_afcodel.c: codelparams.ecn; absent from the
         paper.
     profile
-        Real numbers, or the integers of Sojourn's kernel module. One of ``"linux"``, ``"kernel"``.
-        Default: linux.
+        Real numbers, or the integers of Sojourn's kernel module. One of ``"paper"``, ``"kernel"``.
+        Default: paper.
         Source: Sojourn parameter.
     """
 
     kind: ClassVar[str] = "afcd_kernel2012"
-
-    limit: int | None = None
-    target: str | None = None
-    target_scale: float | None = None
-    exponent: int | None = None
-    interval: str | None = None
-    persist: str | None = None
-    protect: bool | None = None
-    shadow: int | None = None
-    table: int | None = None
-    sample: int | None = None
-    average: bool | None = None
-    alpha: float | None = None
-    beta: float | None = None
-    qtarget: int | None = None
-    ecn: bool | None = None
-    profile: Literal["linux", "kernel"] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -994,8 +977,8 @@ class Afd(Queue):
         Mark ECN-capable packets instead of dropping them. Default: off.
         Source: addition.
     profile
-        Real numbers, or the integers of Sojourn's kernel module. One of ``"paper"``. Default:
-        paper.
+        Real numbers, or the integers of Sojourn's kernel module. One of ``"paper"``, ``"kernel"``.
+        Default: paper.
         Source: Sojourn parameter.
     """
 
@@ -1014,11 +997,11 @@ class Afd(Queue):
     tolerance: float | None = None
     gain: float | None = None
     ecn: bool | None = None
-    profile: Literal["paper"] | None = None
+    profile: Literal["paper", "kernel"] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AfqKernel2012(Queue):
+class AfqKernel2012(Afd):
     """afd as in the AFQ module of 2012: one thousandth of the drop probability (reconstructed).
 
     Source: the AFQ module of 2012 that AFCD was compared with, for Linux 3.6. Reconstructed: the
@@ -1072,24 +1055,9 @@ class AfqKernel2012(Queue):
         Mark ECN-capable packets instead of dropping them. Default: off.
         Source: addition.
     profile
-        Real numbers, or the integers of Sojourn's kernel module. One of ``"linux"``, ``"kernel"``.
-        Default: linux.
+        Real numbers, or the integers of Sojourn's kernel module. One of ``"paper"``, ``"kernel"``.
+        Default: paper.
         Source: Sojourn parameter.
     """
 
     kind: ClassVar[str] = "afq_kernel2012"
-
-    limit: int | None = None
-    shadow: int | None = None
-    table: int | None = None
-    sample: int | None = None
-    random: bool | None = None
-    accumulate: bool | None = None
-    tupdate: str | None = None
-    alpha: float | None = None
-    beta: float | None = None
-    qtarget: int | None = None
-    tolerance: float | None = None
-    gain: float | None = None
-    ecn: bool | None = None
-    profile: Literal["linux", "kernel"] | None = None

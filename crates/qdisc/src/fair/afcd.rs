@@ -140,7 +140,6 @@ impl AfcdParams {
             exponent: 4,
             persist: Some(Duration::from_millis(10)),
             protect: true,
-            profile: Profile::Linux,
             ..Self::default()
         }
     }
@@ -168,7 +167,7 @@ impl Params for AfcdParams {
                       (reconstructed)",
             source: "the first author's module of 2012 for Linux 3.6",
             reconstruction: RECONSTRUCTION,
-            profiles: &[Profile::Linux, Profile::Kernel],
+            profiles: PAPER_AND_KERNEL,
             start: Self::kernel2012,
             parameters: Self::PARAMETERS,
         },

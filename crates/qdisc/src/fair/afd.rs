@@ -56,7 +56,7 @@
 use sojourn_net::{Duration, Ecn, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
-use crate::parameters::{Kind, LinkFacts, Params, Profile, parameters};
+use crate::parameters::{Kind, LinkFacts, PAPER_AND_KERNEL, Params, Profile, parameters};
 use crate::parts::fifo::Fifo;
 use crate::parts::fixed::{self, ONE_Q30, Probability, Q30};
 use crate::parts::shadow::{FairShare, IntegerFairShare, Q16, Shadow, as_f64, sample_for};
@@ -65,8 +65,6 @@ const RECONSTRUCTION: Option<&str> = Some(
     "the sources give no target backlog, shadow buffer size or sampling rate; a fifth of the limit and 2000 \
      samples are the values of the AFQ module, and sampling is scaled to the link",
 );
-
-const AFQ_PROFILES: &[Profile] = &[Profile::Linux, Profile::Kernel];
 
 parameters! {
     /// Parameters of [`Afd`].
@@ -127,7 +125,6 @@ impl AfdParams {
             accumulate: false,
             tolerance: 1.2,
             gain: 0.001,
-            profile: Profile::Linux,
             ..Self::default()
         }
     }
@@ -144,7 +141,7 @@ impl Params for AfdParams {
                       (reconstructed)",
             source: "Pan, Breslau, Prabhakar and Shenker, CCR 33(2), 2003, as cited in later publications",
             reconstruction: RECONSTRUCTION,
-            profiles: &[Profile::Paper],
+            profiles: PAPER_AND_KERNEL,
             start: Self::default,
             parameters: Self::PARAMETERS,
         },
@@ -154,7 +151,7 @@ impl Params for AfdParams {
             summary: "afd as in the AFQ module of 2012: one thousandth of the drop probability (reconstructed)",
             source: "the AFQ module of 2012 that AFCD was compared with, for Linux 3.6",
             reconstruction: RECONSTRUCTION,
-            profiles: AFQ_PROFILES,
+            profiles: PAPER_AND_KERNEL,
             start: Self::afq_kernel2012,
             parameters: Self::PARAMETERS,
         },
@@ -164,7 +161,7 @@ impl Params for AfdParams {
             summary: "Alias of afq_kernel2012 (reconstructed)",
             source: "the AFQ module of 2012 that AFCD was compared with, for Linux 3.6",
             reconstruction: RECONSTRUCTION,
-            profiles: AFQ_PROFILES,
+            profiles: PAPER_AND_KERNEL,
             start: Self::afq_kernel2012,
             parameters: Self::PARAMETERS,
         },
