@@ -22,6 +22,7 @@ ACCECN_CONTROLS := cubic reno dctcp prague bbr3 bbr
 # Tests that measure real packets, with nothing else running.
 LIVE_TESTS := tests/python/live
 # Of the scenarios that were measured on Linux 6.12.
+KERNEL_OBJECTS := target/modules/kernel$(if $(DEBUG),-debug)
 KERNEL_SCENARIOS := ^R[124]_|^R6_20m_100ms_1f|^R7_
 # The crates for crates.io, and the oldest Rust that they support (rust-version).
 PUBLISHED := net prefetch schema qdisc capture path
@@ -29,7 +30,7 @@ OLDEST_RUST := 1.88
 DIR ?= results/residential/scenarios/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help compile compile-release compile-test wheel wheels audit generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-rust test-live docs-aside test-quick test-full kills sweep-kills live-kills golden golden-quick golden-platforms golden-update publish-check semver-check stacks studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-plugins bench-gym bench-store bench-lab bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update ns3 ns3-update rfc7928 rfc7928-update rfc9743-update vectors vectors-ns3 soak fuzz sanitize mutants report wasm docs figures user-strings clean interop parity-measure parity-kernel modules modules-if-possible
+.PHONY: help compile compile-release compile-test wheel wheels audit generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-rust test-live docs-aside test-quick test-full kills sweep-kills live-kills golden golden-quick golden-platforms golden-update publish-check semver-check stacks studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-plugins bench-gym bench-store bench-lab bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update ns3 ns3-update rfc7928 rfc7928-update rfc9743-update vectors vectors-ns3 soak fuzz sanitize mutants report wasm docs figures user-strings clean interop parity-measure parity-kernel modules modules-kernel modules-if-possible
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -346,6 +347,13 @@ rfc9743-update: setup ## Evaluate five controls and write docs/validation/rfc974
 vectors: ## Record the test vectors of the kernel again: make vectors UML=path/to/linux
 	@test -n "$(UML)" || { echo 'make vectors UML=path: a User-Mode Linux, see tests/vectors/README.md'; exit 2; }
 	$(PYTHON) tests/vectors/tools/record.py --kernel $(UML)
+
+modules-kernel: ## Build a User-Mode Linux for make modules in target/modules/kernel: make modules-kernel SOURCE=path/to/linux [DEBUG=1: with KASAN, lockdep and kmemleak]
+	@test -n "$(SOURCE)" || { echo 'make modules-kernel SOURCE=path: a source of Linux, such as sojourn kernel build --keep-source leaves'; exit 2; }
+	@mkdir -p $(KERNEL_OBJECTS)
+	cat kernel/config $(if $(DEBUG),kernel/config.debug) > $(KERNEL_OBJECTS)/wanted
+	$(MAKE) -s -C $(SOURCE) ARCH=um SUBARCH=x86_64 O=$(CURDIR)/$(KERNEL_OBJECTS) KCONFIG_ALLCONFIG=$(CURDIR)/$(KERNEL_OBJECTS)/wanted allnoconfig
+	$(MAKE) -s -C $(SOURCE) ARCH=um SUBARCH=x86_64 O=$(CURDIR)/$(KERNEL_OBJECTS) -j2 linux modules
 
 modules: ## Build the kernel modules and test them in User-Mode Linux: make modules UML='path/to/linux …' IPROUTE2=path/to/sources
 	@test -n "$(UML)" -a -n "$(IPROUTE2)" || { echo "make modules UML='path …' IPROUTE2=path: see kernel/README.md"; exit 2; }

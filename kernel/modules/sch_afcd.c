@@ -474,9 +474,9 @@ struct afq_sched {
 };
 
 /* m_fair in Q16; false if no flow has more. */
-static bool afq_fair_share(const struct Qdisc *sch, u64 *fair)
+static bool afq_fair_share(struct Qdisc *sch, u64 *fair)
 {
-	const struct afq_sched *q = qdisc_priv((struct Qdisc *)sch);
+	const struct afq_sched *q = qdisc_priv(sch);
 	u64 most = afcd_most(&q->shadow);
 	u32 backlog = sch->q.qlen;
 	s64 sum;
@@ -498,9 +498,9 @@ static bool afq_fair_share(const struct Qdisc *sch, u64 *fair)
 }
 
 /* The probability of a signal to a flow, in Q30. */
-static u64 afq_probability(const struct Qdisc *sch, u32 bin)
+static u64 afq_probability(struct Qdisc *sch, u32 bin)
 {
-	const struct afq_sched *q = qdisc_priv((struct Qdisc *)sch);
+	const struct afq_sched *q = qdisc_priv(sch);
 	u64 samples = q->shadow.counts[bin];
 	u64 fair, ratio;
 

@@ -186,7 +186,7 @@ static void set(char **words)
 	char path[256], value[256] = "";
 	if (strcmp(words[0], "-"))
 		enter(words[0]);
-	snprintf(path, sizeof path, "/proc/sys/%s", words[1]);
+	snprintf(path, sizeof path, "%s%s", words[1][0] == '/' ? "" : "/proc/sys/", words[1]);
 	for (char **word = words + 2; *word; word++) {
 		strncat(value, *word, 60);
 		strcat(value, word[1] ? " " : "\n");

@@ -111,7 +111,9 @@ impl Backend for LinuxKernel {
     }
 
     fn check(&self, plan: &Plan) -> Result<(), Unsupported> {
-        support::check(self.name, plan)
+        // A kernel that is not built yet will have them.
+        let has_modules = self.kernel().is_none_or(|kernel| kernel.has_modules);
+        support::check(self.name, plan, has_modules)
     }
 
     fn run(

@@ -15,6 +15,8 @@ pub struct Kernel {
     pub release: String,
     /// Whether its random numbers can be seeded.
     pub is_seeded: bool,
+    /// Whether it has the queues of Sojourn's modules.
+    pub has_modules: bool,
 }
 
 impl Folder {
@@ -67,6 +69,7 @@ impl Folder {
             folder,
             release: value("release")?,
             is_seeded: value("seeded")? == "yes",
+            has_modules: value("modules").is_some_and(|answer| answer == "yes"),
         })
     }
 }
@@ -103,6 +106,7 @@ mod tests {
         fs::write(version.join("about"), "release=6.12.1\nseeded=yes\n").expect("a file");
         let found = folder.find("6.12").expect("complete");
         assert_eq!((found.release.as_str(), found.is_seeded), ("6.12.1", true));
+        assert!(!found.has_modules);
         assert_eq!(folder.versions(), ["6.12"]);
         fs::remove_dir_all(place).expect("removed");
     }

@@ -7,7 +7,7 @@ use std::{fs, io};
 use sojourn_apps::DatagramConfig;
 use sojourn_backend::start_of;
 use sojourn_net::{Bytes, Duration, Instant, Rate, Rng};
-use sojourn_qdisc::QueueChange;
+use sojourn_qdisc::{ModuleQueue, QueueChange};
 use sojourn_records::Datagrams;
 use sojourn_scenario::Plan;
 use sojourn_scenario::plan::{Change, Config, FlowConfig, LinkConfig, Shaper, Traffic};
@@ -175,6 +175,9 @@ pub(crate) fn write(plan: &Plan, paths: &Paths, folder: &Path) -> io::Result<()>
             continue;
         };
         let device = queue_device(toward);
+        for (file, value) in module_parameters(link)? {
+            files.say(&format!("set - /sys/module/{file} {value}"));
+        }
         files.run("tc", Some("r"), &queue(link, device)?)?;
         files.say(&format!("stats r {device}"));
         if link.has_wire() {
@@ -320,7 +323,10 @@ fn addressing(
 
 /// The queue of a link in front of a device, and its shaper.
 fn queue(link: &LinkConfig, device: &str) -> io::Result<Vec<String>> {
-    let words = queue_words(link.qdisc.tc_line(Some(link.rate)))?;
+    let words = match module_queue(link)? {
+        Some(queue) => queue.name.to_owned(),
+        None => queue_words(link.qdisc.tc_line(Some(link.rate)))?,
+    };
     let Some(shaper) = shaper(link, link.rate) else {
         return Ok(vec![format!(
             "qdisc add dev {device} root handle 10: {words}"
@@ -337,6 +343,22 @@ fn queue(link: &LinkConfig, device: &str) -> io::Result<Vec<String>> {
         "qdisc add dev {device} parent 1:1 handle 10: {words}"
     ));
     Ok(lines)
+}
+
+/// The queue of a link, if a module of Sojourn has it.
+fn module_queue(link: &LinkConfig) -> io::Result<Option<ModuleQueue>> {
+    let queue = link.qdisc.module_queue(link.rate).transpose();
+    queue.map_err(|error| io::Error::other(error.to_string()))
+}
+
+/// With what a new queue of its module begins: files below `/sys/module`, and what is written to them.
+fn module_parameters(link: &LinkConfig) -> io::Result<Vec<(String, u64)>> {
+    let queue = module_queue(link)?;
+    let parameters = queue.into_iter().flat_map(|queue| {
+        let file = move |(name, value)| (format!("{}/parameters/{name}", queue.module), value);
+        queue.parameters.into_iter().map(file)
+    });
+    Ok(parameters.collect())
 }
 
 /// The words of a queue. No address is translated in the guest, whose kernel refuses both words of `cake` without

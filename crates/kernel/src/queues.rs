@@ -60,6 +60,13 @@ impl Row {
         })
     }
 
+    /// The same of 64 bits, as modules of Sojourn have them, by its place.
+    fn number(&self, place: usize) -> u64 {
+        let number = self.own.get(8 * place..8 * place + 8);
+        let number = number.and_then(<[u8]>::first_chunk);
+        number.map_or(0, |number| u64::from_ne_bytes(*number))
+    }
+
     /// What a link counts. Offsets are those of the structures in `linux/pkt_sched.h`.
     pub(crate) fn counters(&self) -> LinkCounters {
         let (mut overlimit, mut marks, mut threshold, mut acks) = (self.drops, 0, 0, 0);
@@ -87,6 +94,11 @@ impl Row {
                 let tins = Tins::of(&self.own);
                 (overlimit, marks, acks) = (0, tins.marks, tins.acks);
             }
+            // kernel/modules/sch_*.h; cocoa drops at limits only.
+            "afcd" => (marks, overlimit) = (self.number(6), self.number(8)),
+            "afq" => (marks, overlimit) = (self.number(2), self.number(4)),
+            "floq" => (marks, overlimit) = (self.number(0), (9..12).map(|n| self.number(n)).sum()),
+            "predict" => (marks, overlimit) = (self.number(5), self.number(7)),
             _ => {}
         }
         let overlimit = overlimit.min(self.drops);

@@ -150,6 +150,16 @@ fn counted(row: &Row, on_wire: Option<&Row>) -> LinkCounters {
     }
 }
 
+/// The kernel reads its own statistics and those of a kind of queue one after the other, and a packet may be dropped
+/// between: then the division of the drops by reason, but no sum, is one packet early.
+fn no_less(now: LinkCounters, before: &LinkCounters) -> LinkCounters {
+    LinkCounters {
+        drops_overlimit: now.drops_overlimit.max(before.drops_overlimit),
+        drops_aqm: now.drops_aqm.max(before.drops_aqm),
+        ..now
+    }
+}
+
 fn of_link(
     config: &Config,
     link: &LinkConfig,
@@ -165,7 +175,7 @@ fn of_link(
     let mut series = record.series;
     for (sample, times) in series.iter_mut().zip(&passed.series) {
         let Some(place) = at(sample.at) else { continue };
-        let now = counters(place);
+        let now = no_less(counters(place), &before);
         sample.counters = now.since(&before);
         before = now;
         sample.backlog_packets = rows[place].backlog_packets;
@@ -177,7 +187,7 @@ fn of_link(
     let warm = at(measure).map(&counters).unwrap_or_default();
     LinkRecord {
         series,
-        totals: all.since(&warm),
+        totals: no_less(all, &warm).since(&warm),
         sojourn: passed.sojourn,
         sending: sending(link, rows, measure),
         busy: passed.busy,

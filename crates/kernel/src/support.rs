@@ -19,11 +19,17 @@ const MOST_FLOWS: usize = 500;
 /// The guest numbers datagrams in their first bytes.
 const SMALLEST_DATAGRAM: u64 = 4;
 
-/// Checks a plan; `backend` is the name of the kernel.
+const NO_MODULES: &str = "a queue of Sojourn's modules, which this kernel was built without (build it again: sojourn kernel build)";
+
+/// Checks a plan; `backend` is the name of the kernel, which may have the modules of Sojourn.
 ///
 /// # Errors
 /// The features that are not supported.
-pub(crate) fn check(backend: &'static str, plan: &Plan) -> Result<(), Unsupported> {
+pub(crate) fn check(
+    backend: &'static str,
+    plan: &Plan,
+    has_modules: bool,
+) -> Result<(), Unsupported> {
     let config = &plan.config;
     let mut features = Vec::new();
     let mut missing =
@@ -45,7 +51,7 @@ pub(crate) fn check(backend: &'static str, plan: &Plan) -> Result<(), Unsupporte
         );
     }
     for (n, link) in config.links.iter().enumerate() {
-        for (key, what) in of_link(link) {
+        for (key, what) in of_link(link, has_modules) {
             missing(format!("links[{n}].{key}"), what);
         }
     }
@@ -74,7 +80,7 @@ pub(crate) fn check(backend: &'static str, plan: &Plan) -> Result<(), Unsupporte
 }
 
 /// The features of a link that the guest does not have.
-fn of_link(link: &LinkConfig) -> Vec<Missing> {
+fn of_link(link: &LinkConfig, has_modules: bool) -> Vec<Missing> {
     let mut missing = Vec::new();
     let mut note = |key, what: &'static str| missing.push((key, what.into()));
     if link.radio.is_some() {
@@ -113,9 +119,15 @@ fn of_link(link: &LinkConfig) -> Vec<Missing> {
             note(key, "a wire that does more than delay and lose packets");
         }
     }
-    if let Err(error) = link.qdisc.tc_line(Some(link.rate)) {
-        missing.push(("qdisc", error.to_string().into()));
-    }
+    let error = match link.qdisc.module_queue(link.rate) {
+        Some(_) if !has_modules => Some(NO_MODULES.to_owned()),
+        Some(queue) => queue.err().map(|error| error.to_string()),
+        None => {
+            let words = link.qdisc.tc_line(Some(link.rate));
+            words.err().map(|error| error.to_string())
+        }
+    };
+    missing.extend(error.map(|error| ("qdisc", error.into())));
     for (n, change) in link.changes.iter().enumerate() {
         if let Some((key, what)) = of_change(link, change) {
             missing.push(("changes", format!("change {n}: {key}: {what}").into()));
@@ -141,6 +153,10 @@ fn of_change(link: &LinkConfig, change: &Change) -> Option<Missing> {
         QueueChange::Replacement(_) => Some((
             "qdisc",
             "another queue: the kernel does not count what is dropped then".into(),
+        )),
+        QueueChange::Parameters(spec) if spec.module_queue(rate).is_some() => Some((
+            "qdisc",
+            "other parameters of a queue of Sojourn's modules".into(),
         )),
         QueueChange::Parameters(spec) => {
             let words = spec.tc_line(Some(rate));
@@ -250,4 +266,26 @@ fn receiver(params: &ReceiverParams) -> Option<Missing> {
         ),
     ];
     linux_tcp::of_receiver(params).or_else(|| first_used(&keys))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sojourn_scenario::Scenario;
+
+    #[test]
+    fn queues_of_modules_need_a_kernel_with_modules() {
+        let text = "duration = \"5s\"\nrtt = \"20ms\"\n[links]\ndown = \"unlimited\"\n\
+                    up = { rate = \"10mbit\", qdisc = \"cocoa\" }\n\
+                    [[traffic]]\ntype = \"tcp\"\ndirection = \"up\"\ncc = \"cubic\"\n";
+        let plan = |text: &str| Scenario::from_toml(text).expect(text).plan(0, 0);
+        assert_eq!(check("linux-6.12", &plan(text), true), Ok(()));
+        let said = |text: &str, has_modules| {
+            let refused = check("linux-6.12", &plan(text), has_modules);
+            refused.expect_err(text).to_string()
+        };
+        assert!(said(text, false).contains("links[0].qdisc: a queue of Sojourn's modules"));
+        let pacing = text.replace("\"cocoa\"", "\"cocoa pacing\"");
+        assert!(said(&pacing, true).contains("the kernel module has no pacing"));
+    }
 }

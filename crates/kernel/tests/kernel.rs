@@ -62,18 +62,24 @@ fn kernel(test: &str) -> Option<LinuxKernel> {
         .into_iter()
         .rfind(|kernel| kernel.kernel().is_some());
     if built.is_none() {
-        let reason = "no kernel was built; `sojourn kernel build 6.12` builds one";
-        eprintln!("skipped {test}: {reason}");
-        if let Some(path) = env::var_os("SOJOURN_SKIPPED") {
-            let mut file = fs::OpenOptions::new()
-                .create(true)
-                .append(true)
-                .open(path)
-                .unwrap();
-            writeln!(file, "crates/kernel {test}: {reason}").unwrap();
-        }
+        skip(
+            test,
+            "no kernel was built; `sojourn kernel build 6.12` builds one",
+        );
     }
     built
+}
+
+fn skip(test: &str, reason: &str) {
+    eprintln!("skipped {test}: {reason}");
+    if let Some(path) = env::var_os("SOJOURN_SKIPPED") {
+        let mut file = fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(path)
+            .unwrap();
+        writeln!(file, "crates/kernel {test}: {reason}").unwrap();
+    }
 }
 
 fn run(kernel: &LinuxKernel, plan: &Plan) -> Records {
@@ -144,6 +150,43 @@ fn a_scenario_runs_in_the_kernel_and_repeats() {
 }
 
 #[test]
+fn queues_of_the_modules_run_in_the_kernel() {
+    const TEST: &str = "queues_of_the_modules_run_in_the_kernel";
+    let Some(kernel) = kernel(TEST) else {
+        return;
+    };
+    if !kernel.kernel().unwrap().has_modules {
+        skip(TEST, "the kernel was built without the modules of Sojourn");
+        return;
+    }
+    for queue in [
+        "cocoa flow_limit 20 max_increase 1",
+        "afcd sample 1 ecn",
+        "afq limit 100 sample 1",
+        "floq limit 60",
+        "predict limit 200",
+    ] {
+        let text = SCENARIO.replace("qdisc = \"fq_codel\"", &format!("qdisc = \"{queue}\""));
+        let records = run(&kernel, &plan(&text));
+        let up = records.links.iter().find(|link| link.name == "up").unwrap();
+        assert!(
+            (4_700_000..5_030_000).contains(&up.totals.sent_bytes),
+            "{queue}: {:?}",
+            up.totals
+        );
+        let signals = up.totals.drops_aqm + up.totals.drops_overlimit + up.totals.marks_aqm;
+        // The only signal of predict is in slow start, before the warm-up ends.
+        assert!(
+            signals > 0 || queue.starts_with("predict"),
+            "{queue}: {:?}",
+            up.totals
+        );
+        let at_limits = up.totals.drops_aqm == 0;
+        assert!(at_limits || !queue.starts_with("cocoa"), "{:?}", up.totals);
+    }
+}
+
+#[test]
 fn a_run_ends_on_request() {
     let Some(kernel) = kernel("a_run_ends_on_request") else {
         return;
@@ -167,7 +210,7 @@ fn what_the_kernel_lacks_is_named() {
     let kernel = LinuxKernel::new("6.12", Folder::at(env::temp_dir().join("none")), None);
     let text = SCENARIO
         .replace("cc = \"cubic\"", "cc = \"bbr3\"")
-        .replace("qdisc = \"pie\"", "qdisc = \"cocoa\"\njitter = \"2ms\"");
+        .replace("qdisc = \"pie\"", "qdisc = \"sfq_codel\"\njitter = \"2ms\"");
     let refused = kernel.check(&plan(&text)).unwrap_err().to_string();
     for part in [
         "backend \"linux-6.12\" does not support ",

@@ -48,3 +48,4 @@ pub use sojourn_net::{
     UnitError,
 };
 pub use sojourn_schema::{Entries, ParameterInfo, Unit, Word, choice, parameters};
+pub use tc::ModuleQueue;

@@ -14,6 +14,7 @@
 //! ```
 
 mod line;
+mod module;
 
 use std::fmt;
 use std::str::FromStr;
@@ -29,6 +30,7 @@ use crate::parameters::{
 };
 use crate::registry::QdiscSpec;
 use line::Dialect;
+pub use module::ModuleQueue;
 
 impl QdiscSpec {
     /// Reads a specification in the syntax of `tc`, such as `fq_codel limit 10240 target 5ms noecn`.

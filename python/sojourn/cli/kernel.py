@@ -12,7 +12,7 @@ from sojourn.host import kernels
 from sojourn.presentation.model import text_table
 from sojourn.presentation.terminal import print_table
 
-HEAD = ("place", "kernel", "deterministic", "directory")
+HEAD = ("place", "kernel", "deterministic", "modules", "directory")
 
 kernel = typer.Typer(
     name="kernel",
@@ -61,7 +61,12 @@ def list_() -> int:
     """List the kernels that have been built."""
     folder = kernels.default_folder()
     rows = [
-        [f"linux-{one.version}", one.release, "yes" if one.seeded else "no", str(one.folder)]
+        [
+            f"linux-{one.version}",
+            one.release,
+            *("yes" if has else "no" for has in (one.seeded, one.modules)),
+            str(one.folder),
+        ]
         for one in kernels.built(folder)
     ]
     if rows:

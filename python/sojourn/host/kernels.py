@@ -38,6 +38,11 @@ _SYSTEM = ("/usr/sbin", "/sbin")
 ABOUT = "about"
 # The patched sources have this variable, which holds whether random numbers are seeded.
 _SEEDED = "random_is_seeded"
+# Where the queues of Sojourn are in them.
+_MODULES = "net/sched/sojourn"
+# The variable of make that builds them into the kernel; without it, they can be loaded.
+_WITH_MODULES = "SOJOURN_QUEUES"
+_ANSWERS = {True: "yes", False: "no"}
 _ARCHITECTURE = ("ARCH=um", "SUBARCH=x86_64")
 
 
@@ -48,6 +53,7 @@ class Kernel:
     version: str
     release: str
     seeded: bool
+    modules: bool
     folder: Path
 
 
@@ -70,6 +76,7 @@ def built(folder: Path) -> list[Kernel]:
             version=about.parent.name,
             release=facts.get("release", ""),
             seeded=facts.get("seeded") == "yes",
+            modules=facts.get("modules") == "yes",
             folder=about.parent,
         )
         found.append(kernel)
@@ -107,7 +114,7 @@ def build(wanted: str, folder: Path, *, keep: bool, say: Callable[[str], None]) 
     objects.mkdir(exist_ok=True)
     make = ("make", f"-C{source}", *_ARCHITECTURE, f"O={objects}")
     steps.run([*make, f"KCONFIG_ALLCONFIG={root / 'kernel' / 'config'}", "allnoconfig"])
-    steps.run([*make, f"-j{os.cpu_count() or 1}", "linux"])
+    steps.run([*make, f"-j{os.cpu_count() or 1}", f"{_WITH_MODULES}=y", "linux"])
     release = (objects / "include/config/kernel.release").read_text(encoding="utf-8").strip()
     version = _version(release)
     place = folder / version
@@ -117,11 +124,12 @@ def build(wanted: str, folder: Path, *, keep: bool, say: Callable[[str], None]) 
     steps.run(["strip", str(place / "linux")])
     install_guest(root, place, steps.run)
     seeded = _SEEDED in (source / "arch/um/os-Linux/util.c").read_text(encoding="utf-8")
-    about = f"release={release}\nseeded={'yes' if seeded else 'no'}\n"
-    (place / ABOUT).write_text(about, encoding="utf-8")
+    modules = (source / _MODULES).is_dir()
+    answers = f"seeded={_ANSWERS[seeded]}\nmodules={_ANSWERS[modules]}\n"
+    (place / ABOUT).write_text(f"release={release}\n{answers}", encoding="utf-8")
     if not keep:
         shutil.rmtree(work)
-    return Kernel(version=version, release=release, seeded=seeded, folder=place)
+    return Kernel(version=version, release=release, seeded=seeded, modules=modules, folder=place)
 
 
 def install_guest(root: Path, place: Path, run: Callable[[Sequence[str]], None]) -> None:
@@ -210,8 +218,19 @@ def _source(wanted: str, root: Path, work: Path, steps: _Steps, say: Callable[[s
     shutil.rmtree(work / "package", ignore_errors=True)
     for patch in sorted((root / "kernel/patches").glob("*.patch")):
         steps.run(["patch", "-p1", "-i", str(patch)], cwd=source)
+    _add_modules(root / "kernel/modules", source)
     (source / "patched").touch()
     return source
+
+
+def _add_modules(modules: Path, source: Path) -> None:
+    """Make the queues of Sojourn a part of the kernel."""
+    place = source / _MODULES
+    shutil.copytree(modules, place, dirs_exist_ok=True)
+    rules = (place / "Kbuild").read_text(encoding="utf-8")
+    (place / "Kbuild").write_text(rules.replace("obj-m", "obj-y"), encoding="utf-8")
+    with (place.parent / "Makefile").open("a", encoding="utf-8") as rules_of_all:
+        rules_of_all.write(f"obj-$({_WITH_MODULES}) += {place.name}/\n")
 
 
 def _version(release: str) -> str:

@@ -30,7 +30,19 @@ def test_a_build_that_has_not_ended_is_not_listed(tmp_path: Path) -> None:
     assert kernels.built(tmp_path) == []
     (tmp_path / "6.1" / "about").write_text("release=6.1.192\nseeded=yes\n")
     (found,) = kernels.built(tmp_path)
-    assert (found.version, found.release, found.seeded) == ("6.1", "6.1.192", True)
+    assert (found.version, found.release) == ("6.1", "6.1.192")
+    assert (found.seeded, found.modules) == (True, False)
+
+
+def test_the_queues_of_sojourn_become_a_part_of_the_source(tmp_path: Path) -> None:
+    source = tmp_path / "net/sched"
+    source.mkdir(parents=True)
+    (source / "Makefile").write_text("obj-y := sch_generic.o\n")
+    kernels._add_modules(ROOT / "kernel/modules", tmp_path)  # noqa: SLF001 - without a build
+    assert (source / "Makefile").read_text().endswith("\nobj-$(SOJOURN_QUEUES) += sojourn/\n")
+    rules = (source / "sojourn/Kbuild").read_text()
+    assert "obj-y := sch_cocoa.o" in rules
+    assert "obj-m" not in rules
 
 
 def test_the_guest_has_its_programs_and_their_libraries(tmp_path: Path) -> None:
