@@ -30,6 +30,8 @@ pub(crate) struct Cell {
     /// Of the kernel with the most repetitions of the scenario.
     pub(crate) linux_deviation: f64,
     pub(crate) linux_runs: usize,
+    /// The smallest and the largest value of a repetition.
+    pub(crate) linux_range: [f64; 2],
     /// How far apart still is agreement.
     pub(crate) tolerance: f64,
     /// The same without regard to the kernel's deviation.
@@ -65,6 +67,7 @@ impl Cell {
             linux: linux_mean,
             linux_deviation: deviation(most),
             linux_runs: linux.len(),
+            linux_range: range(linux),
             tolerance: metric_tolerance.max(2.0 * deviation(most)),
             metric_tolerance,
             p_value: two_sample(ours, linux),
@@ -87,6 +90,14 @@ impl Cell {
         self.distance() <= 1.0
     }
 
+    /// Whether ours is between the repetitions of the kernel, or at most this part of its mean outside.
+    pub(crate) fn is_in_range(&self, part: f64) -> bool {
+        let [least, most] = self.linux_range;
+        let margin = part * self.linux.abs();
+        let ours = self.ours.unwrap_or(f64::NAN);
+        (least - margin..=most + margin).contains(&ours)
+    }
+
     /// Whether the kernel's deviation allows more than the metric does.
     pub(crate) fn is_limited_by_deviation(&self) -> bool {
         self.tolerance > self.metric_tolerance
@@ -103,6 +114,14 @@ impl Cell {
         };
         self.agrees() && !agrees_with(self.metric_tolerance)
     }
+}
+
+fn range(values: &[f64]) -> [f64; 2] {
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    [
+        least,
+        values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+    ]
 }
 
 #[cfg(test)]
@@ -125,6 +144,7 @@ mod tests {
             linux,
             linux_deviation: 0.0,
             linux_runs: 3,
+            linux_range: [linux - 1.0, linux + 1.0],
             tolerance,
             metric_tolerance: tolerance,
             p_value: None,
@@ -136,6 +156,15 @@ mod tests {
         assert!(cell(Some(10.0), 8.0, 2.0).agrees());
         assert!(!cell(Some(10.1), 8.0, 2.0).agrees());
         assert!((cell(Some(11.0), 8.0, 2.0).distance() - 1.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_value_is_in_the_range_of_the_repetitions_or_near_it() {
+        let inside = cell(Some(9.0), 8.0, 2.0);
+        assert!(inside.is_in_range(0.0));
+        let outside = cell(Some(9.2), 8.0, 2.0);
+        assert!(!outside.is_in_range(0.01) && outside.is_in_range(0.03));
+        assert!(!cell(None, 8.0, 2.0).is_in_range(1.0));
     }
 
     #[test]

@@ -213,6 +213,7 @@ fn again(
         report::write_json(path, &comparison).map_err(failed)?;
     }
     println!("{}", report::stricter(&comparison.cells));
+    println!("{}", report::in_range_line(&comparison.cells));
     let score = Score::of(&comparison.cells);
     println!("{}", report::last_line(score));
     let missed = options.require.is_some_and(|share| score.share() < share);

@@ -221,6 +221,18 @@ pub(crate) fn stricter(cells: &[Cell]) -> String {
     )
 }
 
+/// How many cells of the same kernel are where its repetitions were.
+pub(crate) fn in_range_line(cells: &[Cell]) -> String {
+    let count = |part| cells.iter().filter(|cell| cell.is_in_range(part)).count();
+    format!(
+        "between the recorded repetitions {}, at most 1 % of their mean outside {}, 3 % {} of {}",
+        count(0.0),
+        count(0.01),
+        count(0.03),
+        cells.len()
+    )
+}
+
 /// What the two-sample tests say.
 pub(crate) fn tests_line(tests: Tests) -> String {
     format!(

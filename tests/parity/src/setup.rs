@@ -78,6 +78,8 @@ fn chance_matters(scenario: &Scenario) -> bool {
         "cake",
         "root cake",
         "dualpi2",
+        "afq",
+        "floq",
     ];
     // BBR draws the phase its cycle begins with.
     let lots = scenario.flows.iter().any(|f| f.cc == "bbr");
@@ -202,7 +204,8 @@ pub(crate) fn spec(scenario: &Scenario, direction: Direction) -> String {
 }
 
 /// The `tc` arguments in our words: the kernel's behaviour where it differs from the RFC's, RED that
-/// adapts only where the kernel's did, and the classifier that the kernel of L4 was built with.
+/// adapts only where the kernel's did, and the classifier that the kernel of L4 was built with. In M, queues are those
+/// of the modules of Sojourn.
 fn kernel_spec(tc: &str, scenario: &Scenario) -> String {
     let words = match scenario.label.as_str() {
         "red_asis" => tc.trim_end_matches(" adaptive").to_owned(),
@@ -210,7 +213,12 @@ fn kernel_spec(tc: &str, scenario: &Scenario) -> String {
         _ if scenario.suite == "L4" => format!("{tc} any_ect"),
         _ => tc.to_owned(),
     };
-    format!("{words} profile {}", profile(tc, &scenario.kernel))
+    match scenario.suite.as_str() {
+        // The default profile of cocoa has the arithmetic of its module.
+        "M" if tc.starts_with("cocoa") => words,
+        "M" => format!("{words} profile kernel"),
+        _ => format!("{words} profile {}", profile(tc, &scenario.kernel)),
+    }
 }
 
 /// The profile that `kernel` has: its own where the queue changed after Linux 6.1.
