@@ -98,7 +98,7 @@ def values(settings: Mapping[str, Mapping[str, Any]], paths: Iterable[str]) -> d
     """
     found = {}
     for path in paths or ["links.*.*"]:
-        for name, key, part in _targets(path, settings):
+        for name, key, part in _targets(path, settings, refusal="is no setting of a run"):
             place = f"links.{name}.{key}"
             if key not in settings[name]:
                 if "*" in path:
@@ -117,12 +117,14 @@ def values(settings: Mapping[str, Mapping[str, Any]], paths: Iterable[str]) -> d
 
 
 def _targets(
-    path: str, settings: Mapping[str, Mapping[str, Any]]
+    path: str,
+    settings: Mapping[str, Mapping[str, Any]],
+    refusal: str = "cannot change during a run",
 ) -> Iterable[tuple[str, str, str | None]]:
     """Yield the link, the key and the parameter of a queue that a path names."""
     found = _PATH.fullmatch(path)
     if found is None:
-        rule = f"cannot change during a run; expected links.NAME.KEY, KEY: {EXPECTED}"
+        rule = f"{refusal}; expected links.NAME.KEY, KEY: {EXPECTED}"
         raise invalid(path, rule)
     name, key, part = found["link"], found["key"], found["part"]
     if name != "*" and name not in settings:
@@ -132,7 +134,7 @@ def _targets(
     if key not in {*KEYS, "*"}:
         near = difflib.get_close_matches(key, KEYS, n=1)
         instead = f"did you mean {near[0]}?" if near else f"expected {EXPECTED}"
-        raise invalid(path, f"cannot change during a run; {instead}")
+        raise invalid(path, f"{refusal}; {instead}")
     for link in settings if name == "*" else (name,):
         for one in KEYS if key == "*" else (key,):
             yield link, one, part
