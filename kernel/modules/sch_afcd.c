@@ -221,18 +221,26 @@ static u64 afcd_persist(const struct afcd_sched *q)
 	return q->values[AFCD_PERSIST];
 }
 
+static struct sk_buff *afcd_take(struct Qdisc *sch)
+{
+	struct sk_buff *skb = __qdisc_dequeue_head(&sch->q);
+
+	if (skb)
+		qdisc_qstats_backlog_dec(sch, skb);
+	return skb;
+}
+
 /* Takes the oldest packet and says whether its flow may be signalled. */
 static struct sk_buff *afcd_pop(struct Qdisc *sch, u64 now, bool *ok)
 {
 	struct afcd_sched *q = qdisc_priv(sch);
-	struct sk_buff *skb = __qdisc_dequeue_head(&sch->q);
+	struct sk_buff *skb = afcd_take(sch);
 	u64 *first_above;
 	u32 bin;
 
 	*ok = false;
 	if (!skb)
 		return NULL;
-	qdisc_qstats_backlog_dec(sch, skb);
 	bin = afcd_cb(skb)->bin;
 	first_above = &q->first_above[bin];
 	if (now - afcd_cb(skb)->arrived < afcd_target(q, bin) ||
@@ -289,7 +297,7 @@ static int afcd_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 	return sojourn_enqueue(skb, sch, to_free, afcd_enqueue_packet);
 }
 
-static struct sk_buff *afcd_dequeue(struct Qdisc *sch)
+static struct sk_buff *afcd_next(struct Qdisc *sch)
 {
 	struct afcd_sched *q = qdisc_priv(sch);
 	u64 now = ktime_get_ns();
@@ -300,26 +308,23 @@ static struct sk_buff *afcd_dequeue(struct Qdisc *sch)
 	skb = sojourn_codel_dequeue(&q->codel, sch, now, afcd_pop);
 	if (skb)
 		qdisc_bstats_update(sch, skb);
+	return skb;
+}
+
+static struct sk_buff *afcd_dequeue(struct Qdisc *sch)
+{
+	struct afcd_sched *q = qdisc_priv(sch);
+	struct sk_buff *skb = afcd_next(sch);
+
 	sojourn_codel_report(&q->codel, sch);
 	return skb;
 }
 
-/* Drops the oldest packets above @limit. */
-static void afcd_shrink(struct Qdisc *sch, u64 limit)
+static struct sk_buff *afcd_peek(struct Qdisc *sch)
 {
-	unsigned int packets = 0, bytes = 0;
-	struct sk_buff *skb;
+	struct afcd_sched *q = qdisc_priv(sch);
 
-	while (sch->q.qlen > limit) {
-		skb = __qdisc_dequeue_head(&sch->q);
-		if (!skb)
-			break;
-		qdisc_qstats_backlog_dec(sch, skb);
-		packets++;
-		bytes += qdisc_pkt_len(skb);
-		rtnl_qdisc_drop(skb, sch);
-	}
-	qdisc_tree_reduce_backlog(sch, packets, bytes);
+	return sojourn_codel_peek(&q->codel, sch, afcd_next);
 }
 
 static const struct nla_policy afcd_policy[SOJOURN_ATTR_FIRST + AFCD_PARAMS] = {
@@ -355,7 +360,7 @@ static int afcd_set(struct Qdisc *sch, struct nlattr *opt, bool live,
 		q->old_backlog = 0;
 		q->next_update = ktime_get_ns() + AFCD_PERIOD;
 	}
-	afcd_shrink(sch, values[AFCD_LIMIT]);
+	sojourn_shrink(sch, values[AFCD_LIMIT], afcd_take);
 	sch_tree_unlock(sch);
 	return 0;
 }
@@ -446,7 +451,7 @@ static struct Qdisc_ops afcd_qdisc_ops __read_mostly = {
 	.priv_size = sizeof(struct afcd_sched),
 	.enqueue = afcd_enqueue,
 	.dequeue = afcd_dequeue,
-	.peek = qdisc_peek_dequeued,
+	.peek = afcd_peek,
 	.init = afcd_init,
 	.reset = afcd_reset,
 	.destroy = afcd_destroy,
@@ -573,7 +578,7 @@ static int afq_set(struct Qdisc *sch, struct nlattr *opt, bool live,
 	q->beta = afcd_q16(values[AFQ_BETA]);
 	q->tolerance = afcd_q16(values[AFQ_TOLERANCE]);
 	q->qtarget = afcd_qtarget(values[AFQ_QTARGET], values[AFQ_LIMIT]);
-	afcd_shrink(sch, values[AFQ_LIMIT]);
+	sojourn_shrink(sch, values[AFQ_LIMIT], afcd_take);
 	sch_tree_unlock(sch);
 	return 0;
 }

@@ -67,7 +67,7 @@ struct cocoa_sched {
 	u64 perturbation;
 	u32 quantum;
 	u32 initial_quantum;
-	/* Packets of this machine itself, such as ARP: they precede all flows. */
+	/* Packets of control protocols, such as IGMP: they precede all flows. */
 	struct sk_buff_head priority;
 	struct list_head new_flows;
 	struct list_head old_flows;
@@ -366,10 +366,8 @@ static int cocoa_set(struct Qdisc *sch, struct nlattr *opt, bool live,
 		     struct netlink_ext_ack *extack)
 {
 	struct cocoa_sched *q = qdisc_priv(sch);
-	u32 mtu = psched_mtu(qdisc_dev(sch));
-	unsigned int packets = 0, bytes = 0;
 	u64 values[COCOA_PARAMS];
-	struct sk_buff *skb;
+	u32 mtu = sojourn_mtu(sch);
 	int err;
 
 	memcpy(values, q->values, sizeof(values));
@@ -383,12 +381,7 @@ static int cocoa_set(struct Qdisc *sch, struct nlattr *opt, bool live,
 		     2 * mtu : values[COCOA_QUANTUM];
 	q->initial_quantum = values[COCOA_INITIAL_QUANTUM] == SOJOURN_UNSET ?
 			     10 * mtu : values[COCOA_INITIAL_QUANTUM];
-	while (sch->q.qlen > values[COCOA_LIMIT] && (skb = cocoa_next(sch))) {
-		packets++;
-		bytes += qdisc_pkt_len(skb);
-		rtnl_qdisc_drop(skb, sch);
-	}
-	qdisc_tree_reduce_backlog(sch, packets, bytes);
+	sojourn_shrink(sch, values[COCOA_LIMIT], cocoa_next);
 	sch_tree_unlock(sch);
 	return 0;
 }

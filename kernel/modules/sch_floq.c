@@ -367,15 +367,22 @@ static int floq_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 	return sojourn_enqueue(skb, sch, to_free, floq_enqueue_packet);
 }
 
-static struct sk_buff *floq_dequeue(struct Qdisc *sch)
+static struct sk_buff *floq_take(struct Qdisc *sch)
 {
 	struct floq_sched *q = qdisc_priv(sch);
 	struct sk_buff *skb = skb_peek(&q->packets);
 
-	if (!skb)
-		return NULL;
-	floq_unlink(skb, sch);
-	qdisc_bstats_update(sch, skb);
+	if (skb)
+		floq_unlink(skb, sch);
+	return skb;
+}
+
+static struct sk_buff *floq_dequeue(struct Qdisc *sch)
+{
+	struct sk_buff *skb = floq_take(sch);
+
+	if (skb)
+		qdisc_bstats_update(sch, skb);
 	return skb;
 }
 
@@ -401,9 +408,7 @@ static int floq_set(struct Qdisc *sch, struct nlattr *opt, bool live,
 		    struct netlink_ext_ack *extack)
 {
 	struct floq_sched *q = qdisc_priv(sch);
-	unsigned int packets = 0, bytes = 0;
 	u64 values[FLOQ_PARAMS];
-	struct sk_buff *skb;
 	int err;
 
 	memcpy(values, q->values, sizeof(values));
@@ -419,14 +424,7 @@ static int floq_set(struct Qdisc *sch, struct nlattr *opt, bool live,
 	q->weights[FLOQ_SETUP] = sojourn_q30(values[FLOQ_SETUP_WEIGHT]);
 	q->weights[FLOQ_RESPONSIVE] = sojourn_q30(values[FLOQ_RESPONSIVE_WEIGHT]);
 	q->weights[FLOQ_UNRESPONSIVE] = sojourn_q30(values[FLOQ_UNRESPONSIVE_WEIGHT]);
-	while (sch->q.qlen > values[FLOQ_LIMIT]) {
-		skb = skb_peek(&q->packets);
-		floq_unlink(skb, sch);
-		packets++;
-		bytes += qdisc_pkt_len(skb);
-		rtnl_qdisc_drop(skb, sch);
-	}
-	qdisc_tree_reduce_backlog(sch, packets, bytes);
+	sojourn_shrink(sch, values[FLOQ_LIMIT], floq_take);
 	sch_tree_unlock(sch);
 	return 0;
 }

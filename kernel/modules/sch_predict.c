@@ -12,12 +12,14 @@
  * round trip ahead fills the link, the departures of one round trip are marked.
  *
  * The end of a slot affects later calls only, so slots are ended by the next
- * call, and no timer is needed.
+ * call. A timer ends those that have gathered if there is none, so that a packet
+ * after a pause finds few.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/log2.h>
 #include <linux/overflow.h>
+#include <linux/timer.h>
 
 #include "sojourn.h"
 #include "sojourn_codel.h"
@@ -34,6 +36,8 @@
 #define PREDICT_MOST_DOMINANCE	(4000 * SOJOURN_MILLION)
 #define PREDICT_FLOW_BITS	1024
 #define PREDICT_NEVER	U64_MAX
+/* Slots from one call of the timer to the next, at least. */
+#define PREDICT_TIMER_SLOTS	16
 
 /* A round-trip time that the traffic might have. */
 struct predict_candidate {
@@ -62,6 +66,8 @@ struct predict_growth {
 };
 
 struct predict_sched {
+	struct Qdisc *sch;
+	struct timer_list timer;
 	u64 values[PREDICT_PARAMS];
 	u32 mtu;
 	/* The time that a full packet takes on the link. */
@@ -377,11 +383,35 @@ static void predict_catch_up(struct Qdisc *sch, struct predict_sched *q, u64 now
 	q->slot_ends = (under_way + 1) * q->values[PREDICT_SLOT];
 }
 
+static void predict_set_timer(struct predict_sched *q)
+{
+	u64 nanos = PREDICT_TIMER_SLOTS * q->values[PREDICT_SLOT];
+
+	mod_timer(&q->timer, jiffies + 1 + nsecs_to_jiffies(nanos));
+}
+
+static void predict_on_timer(struct timer_list *timer)
+{
+	struct predict_sched *q = container_of(timer, struct predict_sched, timer);
+	spinlock_t *lock;
+
+	rcu_read_lock();
+	lock = qdisc_lock(qdisc_root_sleeping(q->sch));
+	spin_lock(lock);
+	predict_catch_up(q->sch, q, ktime_get_ns());
+	if (!predict_has_no_past(q->sch, q))
+		predict_set_timer(q);
+	spin_unlock(lock);
+	rcu_read_unlock();
+}
+
 /*
  * Signals to the sender of @skb. Returns false if the packet is to be dropped:
- * it cannot be marked, and the signal has not reached its flow yet.
+ * it cannot be marked, it may be dropped, and the signal has not reached its
+ * flow yet.
  */
-static bool predict_tell(struct predict_sched *q, struct sk_buff *skb)
+static bool predict_tell(struct predict_sched *q, struct sk_buff *skb,
+			 bool may_drop)
 {
 	struct sojourn_flow flow;
 
@@ -389,7 +419,7 @@ static bool predict_tell(struct predict_sched *q, struct sk_buff *skb)
 		q->codel.marks++;
 		return true;
 	}
-	if (q->values[PREDICT_NODROP])
+	if (q->values[PREDICT_NODROP] || !may_drop)
 		return true;
 	sojourn_dissect(skb, &flow);
 	return __test_and_set_bit(sojourn_digest(&flow, 0) % PREDICT_FLOW_BITS,
@@ -403,12 +433,14 @@ static int predict_enqueue_packet(struct sk_buff *skb, struct Qdisc *sch,
 	u64 now = ktime_get_ns();
 
 	predict_catch_up(sch, q, now);
+	if (!timer_pending(&q->timer))
+		predict_set_timer(q);
 	if (sch->q.qlen >= q->values[PREDICT_LIMIT]) {
 		q->overlimit++;
 		return qdisc_drop(skb, sch, to_free);
 	}
 	if (q->values[PREDICT_MARK_ARRIVAL] && now < q->mark_until &&
-	    !predict_tell(q, skb)) {
+	    !predict_tell(q, skb, true)) {
 		q->codel.drops++;
 		return qdisc_drop(skb, sch, to_free);
 	}
@@ -448,7 +480,10 @@ static struct sk_buff *predict_pop(struct Qdisc *sch, u64 now, bool *ok)
 	return skb;
 }
 
-/* The next packet, marked if a signal is under way. */
+/*
+ * The next packet, marked if a signal is under way. The last one is not dropped:
+ * parents rely on it that a queue with packets gives one.
+ */
 static struct sk_buff *predict_tell_next(struct Qdisc *sch, u64 now)
 {
 	struct predict_sched *q = qdisc_priv(sch);
@@ -456,14 +491,14 @@ static struct sk_buff *predict_tell_next(struct Qdisc *sch, u64 now)
 
 	while ((skb = predict_take(sch))) {
 		if (now >= q->mark_until || q->values[PREDICT_MARK_ARRIVAL] ||
-		    predict_tell(q, skb))
+		    predict_tell(q, skb, sch->q.qlen))
 			break;
 		sojourn_codel_drop(&q->codel, sch, skb);
 	}
 	return skb;
 }
 
-static struct sk_buff *predict_dequeue(struct Qdisc *sch)
+static struct sk_buff *predict_next(struct Qdisc *sch)
 {
 	struct predict_sched *q = qdisc_priv(sch);
 	u64 now = ktime_get_ns();
@@ -476,7 +511,6 @@ static struct sk_buff *predict_dequeue(struct Qdisc *sch)
 		skb = sojourn_codel_dequeue(&q->codel, sch, now, predict_pop);
 	else
 		skb = predict_tell_next(sch, now);
-	sojourn_codel_report(&q->codel, sch);
 	if (!skb)
 		return NULL;
 	time = predict_serialise(q, qdisc_pkt_len(skb));
@@ -484,6 +518,22 @@ static struct sk_buff *predict_dequeue(struct Qdisc *sch)
 	q->unaccounted += time;
 	qdisc_bstats_update(sch, skb);
 	return skb;
+}
+
+static struct sk_buff *predict_dequeue(struct Qdisc *sch)
+{
+	struct predict_sched *q = qdisc_priv(sch);
+	struct sk_buff *skb = predict_next(sch);
+
+	sojourn_codel_report(&q->codel, sch);
+	return skb;
+}
+
+static struct sk_buff *predict_peek(struct Qdisc *sch)
+{
+	struct predict_sched *q = qdisc_priv(sch);
+
+	return sojourn_codel_peek(&q->codel, sch, predict_next);
 }
 
 /* Lets the candidates begin anew. */
@@ -618,9 +668,7 @@ static int predict_set(struct Qdisc *sch, struct nlattr *opt, bool live,
 		       struct netlink_ext_ack *extack)
 {
 	struct predict_sched *q = qdisc_priv(sch);
-	unsigned int packets = 0, bytes = 0;
 	u64 values[PREDICT_PARAMS];
-	struct sk_buff *skb;
 	bool new_rate;
 	int err;
 
@@ -647,12 +695,7 @@ static int predict_set(struct Qdisc *sch, struct nlattr *opt, bool live,
 	predict_set_enough(q);
 	q->codel.interval = values[PREDICT_INTERVAL];
 	q->codel.ecn = values[PREDICT_ECN];
-	while (sch->q.qlen > values[PREDICT_LIMIT] && (skb = predict_take(sch))) {
-		packets++;
-		bytes += qdisc_pkt_len(skb);
-		rtnl_qdisc_drop(skb, sch);
-	}
-	qdisc_tree_reduce_backlog(sch, packets, bytes);
+	sojourn_shrink(sch, values[PREDICT_LIMIT], predict_take);
 	sch_tree_unlock(sch);
 	return 0;
 }
@@ -669,9 +712,9 @@ static int predict_init(struct Qdisc *sch, struct nlattr *opt,
 	struct predict_sched *q = qdisc_priv(sch);
 	int err;
 
-	/* A dequeue may drop the last packet, which is nothing to warn about. */
-	sch->flags |= TCQ_F_WARN_NONWC;
-	q->mtu = psched_mtu(qdisc_dev(sch));
+	q->sch = sch;
+	timer_setup(&q->timer, predict_on_timer, 0);
+	q->mtu = sojourn_mtu(sch);
 	q->last_used = PREDICT_NEVER;
 	sojourn_default_params(predict_params, PREDICT_PARAMS, q->values);
 	err = predict_set(sch, opt, false, extack);
@@ -689,6 +732,7 @@ static void predict_destroy(struct Qdisc *sch)
 {
 	struct predict_sched *q = qdisc_priv(sch);
 
+	timer_delete_sync(&q->timer);
 	kvfree(q->candidates);
 	kvfree(q->sums);
 	kvfree(q->waiting);
@@ -751,7 +795,7 @@ static struct Qdisc_ops predict_qdisc_ops __read_mostly = {
 	.priv_size = sizeof(struct predict_sched),
 	.enqueue = predict_enqueue,
 	.dequeue = predict_dequeue,
-	.peek = qdisc_peek_dequeued,
+	.peek = predict_peek,
 	.init = predict_init,
 	.reset = predict_reset,
 	.destroy = predict_destroy,

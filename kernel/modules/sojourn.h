@@ -9,6 +9,7 @@
 #ifndef SOJOURN_H
 #define SOJOURN_H
 
+#include <linux/if_ether.h>
 #include <linux/ip.h>
 #include <linux/math64.h>
 #include <linux/module.h>
@@ -26,6 +27,10 @@
 #endif
 
 #include "sojourn_params.h"
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+#define timer_delete_sync	del_timer_sync
+#endif
 
 /* xoshiro256++ 1.0 (Blackman and Vigna 2021), seeded by SplitMix64. */
 struct sojourn_rng {
@@ -309,6 +314,7 @@ static inline int sojourn_enqueue_segments(struct sk_buff *skb,
 
 		next = segment->next;
 		skb_mark_not_on_list(segment);
+		/* Without the overhead of "stab", which no module can compute. */
 		qdisc_skb_cb(segment)->pkt_len = size;
 		if (enqueue(segment, sch, to_free) == NET_XMIT_SUCCESS) {
 			packets++;
@@ -331,6 +337,55 @@ static inline int sojourn_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 	if (skb_is_gso(skb))
 		return sojourn_enqueue_segments(skb, sch, to_free, enqueue);
 	return enqueue(skb, sch, to_free);
+}
+
+/* Bytes of a full packet. A device may say 0, with which nothing would be sent. */
+static inline u32 sojourn_mtu(const struct Qdisc *sch)
+{
+	return max_t(u32, psched_mtu(qdisc_dev(sch)), ETH_ZLEN);
+}
+
+/* Puts back what was dequeued, for a parent that only looks at it. */
+static inline void sojourn_put_back(struct sk_buff *skb, struct Qdisc *sch)
+{
+	__skb_queue_head(&sch->gso_skb, skb);
+	qdisc_qstats_backlog_inc(sch, skb);
+	sch->q.qlen++;
+}
+
+/* Takes what was put back, by a peek or by a device that was busy. */
+static inline struct sk_buff *sojourn_take_back(struct Qdisc *sch)
+{
+	struct sk_buff *skb = __skb_dequeue(&sch->gso_skb);
+
+	if (skb) {
+		qdisc_qstats_backlog_dec(sch, skb);
+		sch->q.qlen--;
+	}
+	return skb;
+}
+
+/* Takes the next packet of a queue out of it. */
+typedef struct sk_buff *(*sojourn_take_fn)(struct Qdisc *sch);
+
+/* Drops packets above @limit in the order in which they would leave. */
+static inline void sojourn_shrink(struct Qdisc *sch, u64 limit,
+				  sojourn_take_fn take)
+{
+	unsigned int packets = 0, bytes = 0;
+	struct sk_buff *skb;
+
+	while (sch->q.qlen > limit) {
+		skb = sojourn_take_back(sch);
+		if (!skb)
+			skb = take(sch);
+		if (!skb)
+			break;
+		packets++;
+		bytes += qdisc_pkt_len(skb);
+		rtnl_qdisc_drop(skb, sch);
+	}
+	qdisc_tree_reduce_backlog(sch, packets, bytes);
 }
 
 /* Appends @skb to the list of a queue that holds its packets itself. */

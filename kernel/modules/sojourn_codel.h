@@ -35,8 +35,6 @@ static inline void sojourn_codel_reset(struct sojourn_codel *codel)
 	codel->count = 0;
 	codel->lastcount = 0;
 	codel->dropping = false;
-	codel->gone_packets = 0;
-	codel->gone_bytes = 0;
 }
 
 /* The time from this signal to the next: interval / sqrt(count). */
@@ -58,18 +56,34 @@ static inline void sojourn_codel_drop(struct sojourn_codel *codel,
 	kfree_skb(skb);
 }
 
-/*
- * Tells the parents of what was dropped since. They deactivate a class that is
- * empty, which they must not do during a dequeue, so an empty queue waits.
- */
+/* Tells the parents of what a dequeue dropped. */
 static inline void sojourn_codel_report(struct sojourn_codel *codel,
 					struct Qdisc *sch)
 {
-	if (!codel->gone_packets || !sch->q.qlen)
+	if (!codel->gone_packets)
 		return;
 	qdisc_tree_reduce_backlog(sch, codel->gone_packets, codel->gone_bytes);
 	codel->gone_packets = 0;
 	codel->gone_bytes = 0;
+}
+
+/*
+ * Looks at the packet that @take would take. What that dropped is reported when
+ * the packet is part of the queue again: parents forget an empty queue.
+ */
+static inline struct sk_buff *sojourn_codel_peek(struct sojourn_codel *codel,
+						 struct Qdisc *sch,
+						 sojourn_take_fn take)
+{
+	struct sk_buff *skb = skb_peek(&sch->gso_skb);
+
+	if (skb)
+		return skb;
+	skb = take(sch);
+	if (skb)
+		sojourn_put_back(skb, sch);
+	sojourn_codel_report(codel, sch);
+	return skb;
 }
 
 static inline bool sojourn_codel_mark(struct sojourn_codel *codel,

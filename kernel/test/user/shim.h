@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the modules use of the kernel, for a program: enough to enqueue and
- * dequeue the packets of a trace. Nothing runs concurrently, packets are never
- * GSO, and netlink is left out.
+ * What the modules use of the kernel, for a program: enough to enqueue, peek at
+ * and dequeue the packets of a trace and to change parameters. Nothing runs
+ * concurrently, timers never fire, packets are never GSO, a parent is no more
+ * than what it counts, and of netlink there are the values of parameters.
  */
 #ifndef SHIM_H
 #define SHIM_H
@@ -34,6 +35,7 @@ typedef u64 netdev_features_t;
 #define __read_mostly
 #define THIS_MODULE NULL
 #define GFP_KERNEL 0
+#define ETH_ZLEN 60
 #define module_init(f) int (*const shim_module_init)(void) = f;
 #define module_exit(f) void (*const shim_module_exit)(void) = f;
 #define module_param(name, type, mode)
@@ -100,6 +102,27 @@ static inline u64 get_random_u64(void)
 {
 	return 4;
 }
+
+/* Slots are ended by the calls alone. */
+struct timer_list {
+	int unused;
+};
+
+#define timer_setup(timer, function, flags) ((void)(timer), (void)(function))
+#define mod_timer(timer, when) ((void)(timer), (void)(when))
+#define timer_pending(timer) false
+#define del_timer_sync(timer) ((void)(timer))
+#define jiffies 0
+#define nsecs_to_jiffies(nanos) (nanos)
+#define container_of(pointer, type, member) \
+	((type *)((char *)(pointer) - offsetof(type, member)))
+typedef int spinlock_t;
+#define spin_lock(lock) ((void)(lock))
+#define spin_unlock(lock) ((void)(lock))
+#define rcu_read_lock() ((void)0)
+#define rcu_read_unlock() ((void)0)
+#define qdisc_lock(sch) ((void)(sch), (spinlock_t *)NULL)
+#define qdisc_root_sleeping(sch) (sch)
 
 extern u64 shim_now;
 
@@ -256,6 +279,15 @@ static inline void __skb_queue_tail(struct sk_buff_head *list, struct sk_buff *s
 	list->qlen++;
 }
 
+static inline void __skb_queue_head(struct sk_buff_head *list, struct sk_buff *skb)
+{
+	skb->prev = (struct sk_buff *)list;
+	skb->next = list->next;
+	list->next->prev = skb;
+	list->next = skb;
+	list->qlen++;
+}
+
 static inline void __skb_unlink(struct sk_buff *skb, struct sk_buff_head *list)
 {
 	skb->prev->next = skb->next;
@@ -263,6 +295,15 @@ static inline void __skb_unlink(struct sk_buff *skb, struct sk_buff_head *list)
 	skb->next = NULL;
 	skb->prev = NULL;
 	list->qlen--;
+}
+
+static inline struct sk_buff *__skb_dequeue(struct sk_buff_head *list)
+{
+	struct sk_buff *skb = skb_peek(list);
+
+	if (skb)
+		__skb_unlink(skb, list);
+	return skb;
 }
 
 static inline void __skb_queue_purge(struct sk_buff_head *list)
@@ -352,7 +393,6 @@ static inline int INET_ECN_set_ce(struct sk_buff *skb)
 #define TC_PRIO_CONTROL 7
 #define NET_XMIT_SUCCESS 0
 #define NET_XMIT_DROP 1
-#define TCQ_F_WARN_NONWC 1
 #define TCA_OPTIONS 2
 
 struct qdisc_skb_head {
@@ -361,7 +401,11 @@ struct qdisc_skb_head {
 };
 
 struct netlink_ext_ack;
-struct nlattr;
+/* A parameter and its value; what is nested is one of them. */
+struct nlattr {
+	int type;
+	u64 value;
+};
 struct nla_policy {
 	int type;
 };
@@ -373,7 +417,9 @@ struct Qdisc {
 	struct {
 		u32 backlog, drops;
 	} qstats;
-	u32 flags;
+	struct sk_buff_head gso_skb;
+	/* What the parent counts. */
+	u32 parent_qlen, parent_backlog;
 	_Alignas(64) unsigned char priv[4096];
 };
 
@@ -396,13 +442,17 @@ int register_qdisc(struct Qdisc_ops *ops);
 #define unregister_qdisc(ops) ((void)(ops))
 #define qdisc_priv(sch) ((void *)(sch)->priv)
 #define qdisc_dev(sch) NULL
-#define psched_mtu(dev) 1514
+extern u32 shim_mtu;
+#define psched_mtu(dev) shim_mtu
 #define sch_tree_lock(sch) ((void)(sch))
 #define sch_tree_unlock(sch) ((void)(sch))
 #define qdisc_bstats_update(sch, skb) ((void)(skb))
-#define qdisc_tree_reduce_backlog(sch, n, bytes) ((void)(n), (void)(bytes))
-#define qdisc_peek_dequeued NULL
-#define qdisc_peek_head NULL
+
+static inline void qdisc_tree_reduce_backlog(struct Qdisc *sch, int n, int bytes)
+{
+	sch->parent_qlen -= n;
+	sch->parent_backlog -= bytes;
+}
 
 static inline void qdisc_qstats_drop(struct Qdisc *sch)
 {
@@ -463,6 +513,11 @@ static inline struct sk_buff *qdisc_dequeue_head(struct Qdisc *sch)
 	return skb;
 }
 
+static inline struct sk_buff *qdisc_peek_head(struct Qdisc *sch)
+{
+	return sch->q.head;
+}
+
 static inline void qdisc_reset_queue(struct Qdisc *sch)
 {
 	struct sk_buff *skb;
@@ -471,13 +526,32 @@ static inline void qdisc_reset_queue(struct Qdisc *sch)
 		kfree_skb(skb);
 }
 
+/* The queue of the program. */
+extern struct Qdisc_ops *shim_ops;
+
+static inline struct sk_buff *qdisc_peek_dequeued(struct Qdisc *sch)
+{
+	struct sk_buff *skb = skb_peek(&sch->gso_skb);
+
+	if (!skb) {
+		skb = shim_ops->dequeue(sch);
+		if (skb) {
+			__skb_queue_head(&sch->gso_skb, skb);
+			qdisc_qstats_backlog_inc(sch, skb);
+			sch->q.qlen++;
+		}
+	}
+	return skb;
+}
+
 #define NL_SET_ERR_MSG_MOD(ack, text) fprintf(stderr, "%s\n", text)
 #define NL_SET_ERR_MSG_ATTR(ack, attr, text) fprintf(stderr, "%s\n", text)
 #define NLA_U64 4
 #define nla_validate_nested(opt, most, policy, ack) 0
-#define nla_for_each_nested(attr, opt, rest) for (attr = NULL, rest = 0; rest && attr; )
-#define nla_type(attr) 0
-#define nla_get_u64(attr) 0
+#define nla_for_each_nested(attr, opt, rest) \
+	for (attr = opt, rest = 1; rest; rest = 0)
+#define nla_type(attr) ((attr)->type)
+#define nla_get_u64(attr) ((attr)->value)
 #define nla_nest_start(skb, type) ((struct nlattr *)(skb))
 #define nla_put_u64_64bit(skb, type, value, pad) 0
 #define nla_nest_cancel(skb, nest) ((void)(nest))

@@ -5,19 +5,25 @@
  *
  *   user KIND NAME=VALUE...
  *
- * sets parameters, in the units of the module, and reads what happens, one
- * event a line:
+ * sets parameters, in the units of the module, or "mtu", that of the device, and
+ * reads what happens, one event a line:
  *
  *   + TIME NUMBER FLOW SIZE TOS KIND    an arrival; headers as those of replay.c
  *   - TIME                              a dequeue
+ *   p TIME                              a parent looks at the next packet
+ *   r TIME                              a busy device gives a packet back
+ *   c TIME NUMBER VALUE                 a change of parameter NUMBER
  *
  * It prints "- NUMBER TOS" for each departure, "d NUMBER" for each drop, and a
- * dot at the end of each event.
+ * dot at the end of each event. It fails if a parent would count other packets
+ * than there are, or get none of a queue that has some.
  */
 #include "shim.h"
 #include SOJOURN_MODULE
 
 u64 shim_now;
+u32 shim_mtu = 1514;
+struct Qdisc_ops *shim_ops;
 static struct Qdisc_ops *kinds[4];
 static int kind_count;
 /* What is freed without being dropped. */
@@ -95,11 +101,68 @@ static int set(const char *name, const char *text)
 	return -1;
 }
 
+/* Dequeues as the kernel does: first what was put back. */
+static struct sk_buff *take(struct Qdisc *queue)
+{
+	struct sk_buff *skb = __skb_dequeue(&queue->gso_skb);
+
+	if (skb) {
+		qdisc_qstats_backlog_dec(queue, skb);
+		queue->q.qlen--;
+		return skb;
+	}
+	return shim_ops->dequeue(queue);
+}
+
+static void change(struct Qdisc *queue)
+{
+	struct nlattr value;
+
+	if (scanf("%d %llu", &value.type, &value.value) != 2)
+		exit(2);
+	value.type += SOJOURN_ATTR_FIRST;
+	if (shim_ops->change(queue, &value, NULL))
+		exit(2);
+}
+
+/* An event other than an arrival. */
+static void handle(struct Qdisc *queue, char sign)
+{
+	bool some = queue->q.qlen;
+	struct sk_buff *skb = NULL;
+
+	if (sign == 'c') {
+		change(queue);
+		return;
+	}
+	if (sign == 'p')
+		skb = shim_ops->peek(queue);
+	else if (sign == 'r')
+		skb = shim_ops->dequeue(queue);
+	else
+		skb = take(queue);
+	if (some && !skb) {
+		fprintf(stderr, "nothing came of a queue with packets\n");
+		exit(3);
+	}
+	if (!skb || sign == 'p')
+		return;
+	if (sign == 'r') {
+		__skb_queue_tail(&queue->gso_skb, skb);
+		qdisc_qstats_backlog_inc(queue, skb);
+		queue->q.qlen++;
+		return;
+	}
+	queue->parent_qlen--;
+	queue->parent_backlog -= qdisc_pkt_len(skb);
+	printf("- %u %u\n", skb->number, skb->data[15]);
+	free(skb);
+}
+
 int main(int count, char **word)
 {
 	static struct Qdisc queue;
-	struct Qdisc_ops *ops = NULL;
-	struct sk_buff *to_free = NULL, *skb;
+	struct sk_buff *to_free = NULL;
 	u32 number, flow, size, tos, kind;
 	char sign;
 	int i;
@@ -107,34 +170,46 @@ int main(int count, char **word)
 	shim_module_init();
 	for (i = 0; i < kind_count && count > 1; i++)
 		if (!strcmp(kinds[i]->id, word[1]))
-			ops = kinds[i];
-	if (!ops)
+			shim_ops = kinds[i];
+	if (!shim_ops)
 		return 2;
 	for (i = 2; i < count; i++)
-		if (set(word[1], word[i]))
+		if (sscanf(word[i], "mtu=%u", &shim_mtu) != 1 && set(word[1], word[i]))
 			return 2;
 #ifdef SOJOURN_SEED
 	seed = SOJOURN_SEED;
 #endif
-	if (ops->init(&queue, NULL, NULL))
+	__skb_queue_head_init(&queue.gso_skb);
+	if (shim_ops->init(&queue, NULL, NULL))
 		return 2;
 	while (scanf(" %c %llu", &sign, &shim_now) == 2) {
 		if (sign == '+') {
 			if (scanf("%u %u %u %u %u", &number, &flow, &size, &tos, &kind) != 5)
 				return 2;
-			ops->enqueue(packet(number, flow, size, tos, kind), &queue, &to_free);
-		} else if ((skb = ops->dequeue(&queue))) {
-			printf("- %u %u\n", skb->number, skb->data[15]);
-			free(skb);
+			if (shim_ops->enqueue(packet(number, flow, size, tos, kind), &queue,
+					      &to_free) == NET_XMIT_SUCCESS) {
+				queue.parent_qlen++;
+				queue.parent_backlog += size;
+			}
+		} else {
+			handle(&queue, sign);
+		}
+		if (queue.parent_qlen != queue.q.qlen ||
+		    queue.parent_backlog != queue.qstats.backlog) {
+			fprintf(stderr, "%u packets, %u bytes; the parent counts %u, %u\n",
+				queue.q.qlen, queue.qstats.backlog,
+				queue.parent_qlen, queue.parent_backlog);
+			return 3;
 		}
 		puts(".");
 		fflush(stdout);
 	}
 	printf("%u queued, %u bytes\n", queue.q.qlen, queue.qstats.backlog);
-	ops->dump_stats(&queue, NULL);
+	shim_ops->dump_stats(&queue, NULL);
 	over = true;
-	ops->reset(&queue);
-	ops->destroy(&queue);
+	shim_ops->reset(&queue);
+	__skb_queue_purge(&queue.gso_skb);
+	shim_ops->destroy(&queue);
 	shim_module_exit();
 	return 0;
 }
