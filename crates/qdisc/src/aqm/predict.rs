@@ -39,7 +39,8 @@
 //! | what cannot be marked is dropped once a flow and signal, or let be (`nodrop`) | ECN alone | other traffic needs a signal too |
 //! | `compact`: one sum a slot instead of a rolling sum for each candidate | the two-dimensional history | the same numbers from a 53rd of the sums |
 //!
-//! Profile `kernel`: ratios, roots and times are integers, as in `kernel/sch_predict.c`.
+//! Profile `kernel`: ratios, roots and times are integers, as in `kernel/modules/sch_predict.c`, and a dequeue does not
+//! drop the last packet, because parents in the kernel rely on it that a queue with packets gives one.
 
 mod forecast;
 mod history;
@@ -224,6 +225,8 @@ pub struct Predict<P> {
     ecn: bool,
     nodrop: bool,
     mark_arrival: bool,
+    /// Whether a dequeue never drops the last packet.
+    keeps_last: bool,
     buffer: Buffer<P>,
     meter: Meter,
     /// Whether the rate is that of the link, not one that is configured.
@@ -288,6 +291,7 @@ impl<P: Packet> Predict<P> {
             ecn: params.ecn,
             nodrop: params.nodrop,
             mark_arrival: params.mark_arrival,
+            keeps_last: integer,
             buffer: Buffer {
                 fifo: Fifo::new(),
                 maxpacket: link.mtu,
@@ -392,19 +396,26 @@ impl<P: Packet> Predict<P> {
         // Each turn removes a packet, so the loop ends with the queue.
         loop {
             let (pkt, _) = self.buffer.fifo.pop_stamped()?;
-            if let Some(pkt) = self.tell(now, pkt, obs) {
+            let may_drop = !self.keeps_last || self.backlog().packets > 0;
+            if let Some(pkt) = self.tell(now, pkt, may_drop, obs) {
                 return Some(pkt);
             }
         }
     }
 
     /// The packet, marked if it can be; nothing if it is dropped instead.
-    fn tell(&mut self, now: Instant, mut pkt: P, obs: &mut dyn Observer<P>) -> Option<P> {
+    fn tell(
+        &mut self,
+        now: Instant,
+        mut pkt: P,
+        may_drop: bool,
+        obs: &mut dyn Observer<P>,
+    ) -> Option<P> {
         if self.ecn && pkt.mark_ce() {
             obs.on_mark(now, &pkt, MarkReason::Aqm);
             return Some(pkt);
         }
-        if self.nodrop || !self.past.signalled.insert(pkt.flow().digest(0)) {
+        if self.nodrop || !may_drop || !self.past.signalled.insert(pkt.flow().digest(0)) {
             return Some(pkt);
         }
         obs.on_drop(now, pkt, DropReason::Aqm);
@@ -414,7 +425,7 @@ impl<P: Packet> Predict<P> {
     /// Appends a packet that arrives during a signal, marked.
     #[cold]
     fn append_marked(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
-        if let Some(pkt) = self.tell(now, pkt, obs) {
+        if let Some(pkt) = self.tell(now, pkt, true, obs) {
             self.buffer.fifo.push(now, pkt);
         }
     }
