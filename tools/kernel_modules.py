@@ -5,8 +5,9 @@
 LINUX is a User-Mode Linux with virtual time and modules, in the folder in which it was built. The
 modules and the plug-ins of ``tc`` are compiled for it; what they do with the traces of
 ``tests/vectors/tools/modules.py`` is compared with the Rust queues, packet for packet; and each
-queue gets random packets while ``tc`` changes it. The reports of KASAN, lockdep and kmemleak count
-as failures, if the kernel has them.
+queue gets random packets while ``tc`` changes it, at the root and below HTB, DRR and HFSC: all
+packets must have been sent or dropped, and nobody may count any as waiting at the end. The reports
+of KASAN, lockdep and kmemleak count as failures, if the kernel has them.
 """
 
 import argparse
@@ -38,7 +39,31 @@ QUEUES = {
 # What a kernel prints of an error.
 ERRORS = re.compile(
     r"KASAN|BUG:|WARNING:|Oops|suspicious RCU|possible .*deadlock|unreferenced object|lock held"
+    r"|non-work-conserving"
 )
+# How a queue comes below each parent, with a sibling for SCTP where siblings can be stopped.
+FILTER = "tc filter add dev v0 parent 1:"
+SIBLING = f"""tc qdisc add dev v0 parent 1:2 handle 20: pfifo limit 1000 || fail
+{FILTER} protocol ip prio 1 u32 match ip protocol 132 0xff classid 1:2 || fail
+{FILTER} protocol all prio 2 matchall classid 1:1 || fail"""
+PARENTS = {
+    "root": "",
+    "htb": """tc qdisc add dev v0 root handle 1: htb default 1 || fail
+tc class add dev v0 parent 1: classid 1:1 htb rate 50mbit || fail""",
+    "drr": f"""tc qdisc add dev v0 root handle 2: htb default 1 || fail
+tc class add dev v0 parent 2: classid 2:1 htb rate 50mbit || fail
+tc qdisc add dev v0 parent 2:1 handle 1: drr || fail
+tc class add dev v0 parent 1: classid 1:1 drr quantum 1500 || fail
+tc class add dev v0 parent 1: classid 1:2 drr quantum 300 || fail
+{SIBLING}""",
+    "hfsc": f"""tc qdisc add dev v0 root handle 1: hfsc default 1 || fail
+tc class add dev v0 parent 1: classid 1:1 hfsc sc rate 40mbit || fail
+tc class add dev v0 parent 1: classid 1:2 hfsc sc rate 10mbit || fail
+{SIBLING}""",
+}
+# Parents that look at a packet before they take it. It counts as sent, and if a lower limit drops
+# it as dropped, too.
+PEEKING = {"drr", "hfsc"}
 
 
 def compile_modules(build: Path, iproute2: Path, folder: Path) -> None:
@@ -74,34 +99,49 @@ def vectors(build: Path, folder: Path) -> list[str]:
 
 def stress_script(folder: Path, run: Path, packets: int, seed: int) -> str:
     """Return the first process of a machine that tests all queues."""
-    tests = "\n".join(
-        f"""
-echo "== {queue}"
-{folder}/replay load {folder}/{module}.ko ''
-tc qdisc add dev v0 root handle 1: htb default 1
-tc class add dev v0 parent 1: classid 1:1 htb rate 50mbit
-tc qdisc add dev v0 parent 1:1 handle 10: {queue}
+    share = packets // (len(PARENTS) + 1)
+    tests = []
+    for n, (queue, module) in enumerate(QUEUES.items()):
+        tests.append(f"{folder}/replay load {folder}/{module}.ko '' || fail {module}")
+        for k, (parent, setup) in enumerate(PARENTS.items()):
+            name = f"{queue}-{parent}"
+            at = "root" if parent == "root" else "parent 1:1"
+            tests.append(f"""
+now={name}
+{setup}
+tc qdisc add dev v0 {at} handle 10: {queue} || fail
+sed -n 's/^{queue} /qdisc change dev v0 {at} handle 10: {queue} /p' {KERNEL}/test/changes >changes
+{folder}/stress v0 {seed + 10 * n + k} {share} changes 100 2>{name}.sent |
+  tc -force -batch - >{name}.answers 2>&1
+sleep 10; tc -s qdisc show dev v0 >{name}.qdiscs
+tc qdisc del dev v0 root || fail""")
+        tests.append(f"""
+now={queue}-replaced
+{PARENTS["htb"]}
+tc qdisc add dev v0 parent 1:1 handle 10: {queue} || fail
 sed -n 's/^{queue} /qdisc change dev v0 parent 1:1 handle 10: {queue} /p' {KERNEL}/test/changes >c
 echo 'qdisc replace dev v0 parent 1:1 handle 11: {queue} limit 500' >>c
 echo 'qdisc replace dev v0 parent 1:1 handle 10: {queue}' >>c
 echo 'qdisc show dev v0' >>c
-{folder}/stress v0 {seed + n} {packets // 2} c 500 2>sent | tc -force -batch - >/dev/null 2>&1
-cat sent; tc -s qdisc show dev v0
+{folder}/stress v0 {seed + 10 * n + 8} {share // 2} c 100 2>$now.sent |
+  tc -force -batch - >$now.answers 2>&1
 ip link set v0 down; ip link set v0 up
-{folder}/stress v0 {seed + n + 50} {packets // 2} c 500 2>sent | tc -force -batch - >/dev/null 2>&1
-cat sent; tc -s qdisc show dev v0; tc -j -s qdisc show dev v0 >json
-tc qdisc del dev v0 root
-tc qdisc add dev v0 root {queue}; tc qdisc del dev v0 root
-{folder}/replay unload {module}"""
-        for n, (queue, module) in enumerate(QUEUES.items())
-    )
+{folder}/stress v0 {seed + 10 * n + 9} {share // 2} c 100 2>$now.sent |
+  tc -force -batch - >$now.answers 2>&1
+sleep 10; tc -s qdisc show dev v0 >$now.qdiscs; tc -j -s qdisc show dev v0 >json || fail
+tc qdisc del dev v0 root || fail
+{folder}/replay unload {module} || fail""")
     return f"""#!/bin/sh
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin TC_LIB_DIR={folder}/tc
 export GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2,-AVX512F,-AVX512VL,-AVX2_Usable
 mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t debugfs debugfs /sys/kernel/debug
 cd {run}; exec >log 2>&1
+fail() {{ echo "$now: a command failed" >>failures; }}
+# The stack itself sends nothing.
+echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6
+echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6
 ip link add v0 type veth peer name v1; ip link set v0 up; ip link set v1 up
-{tests}
+{chr(10).join(tests)}
 sleep 10
 if test -e /sys/kernel/debug/kmemleak; then
   echo scan >/sys/kernel/debug/kmemleak; sleep 10; echo scan >/sys/kernel/debug/kmemleak
@@ -113,6 +153,52 @@ echo complete >status
 """
 
 
+def counted(run: Path, queue: str, parent: str) -> list[str]:
+    """Compare what was sent through a queue with what was counted; return what does not fit."""
+    name = f"{queue}-{parent}"
+    packets, refused, offered, lines = map(
+        int, re.findall(r"\d+", (run / f"{name}.sent").read_text())
+    )
+    failed = (run / f"{name}.answers").read_text().count("Command failed")
+    accepted = lines - failed
+    text = (run / f"{name}.qdiscs").read_text()
+    blocks = re.findall(
+        r"qdisc (\S+) (\w+):.*?Sent \d+ bytes (\d+) pkt \(dropped (\d+),.*?backlog (\S+) (\d+)p",
+        text,
+        re.DOTALL,
+    )
+    faults = [
+        f"{name}: {kind} counts {waiting}, {bytes_} as waiting"
+        for kind, _, _, _, bytes_, waiting in blocks
+        if (bytes_, waiting) != ("0b", "0")
+    ]
+    leaves = {
+        kind: (int(out), int(dropped))
+        for kind, handle, out, dropped, _, _ in blocks
+        if handle in ("10", "11", "20")
+    }
+    if not accepted:
+        faults.append(f"{name}: tc changed nothing, {lines} changes were tried")
+    # A queue that was replaced counts from then on.
+    if parent == "replaced":
+        return faults
+    if queue not in leaves or not leaves[queue][0]:
+        return [*faults, f"{name}: nothing was sent:\n{text}"]
+    done = sum(out + dropped for out, dropped in leaves.values())
+    twice = done - offered
+    if not 0 <= twice <= (accepted if parent in PEEKING else 0):
+        faults.append(f"{name}: {offered} packets came, {done} were sent or dropped")
+    if parent in PEEKING and not leaves.get("pfifo", (0, 0))[0]:
+        faults.append(f"{name}: the sibling sent nothing")
+    out, dropped = leaves[queue]
+    print(
+        f"{name}: {packets} sent, {refused} refused, {offered} with segments: {out} left, "
+        f"{dropped} dropped; {accepted} changes, {failed} refused",
+        flush=True,
+    )
+    return faults
+
+
 def stress(build: Path, folder: Path, packets: int, seed: int) -> list[str]:
     """Send random packets through all queues; return the errors of the kernel."""
     run = Path(tempfile.mkdtemp(prefix="modules-"))
@@ -122,11 +208,20 @@ def stress(build: Path, folder: Path, packets: int, seed: int) -> list[str]:
     record.start(build / "linux", run, init, seconds=36_000)
     if not (run / "status").exists():
         return [f"the machine stopped early, see {run}"]
-    print((run / "log").read_text())
+    print((run / "log").read_text(), end="")
+    faults = [
+        fault
+        for queue in QUEUES
+        for parent in (*PARENTS, "replaced")
+        for fault in counted(run, queue, parent)
+    ]
+    if (run / "failures").exists():
+        faults += (run / "failures").read_text().splitlines()
     printed = (run / "messages", run / "console", run / "leaks")
     lines = [line for file in printed if file.exists() for line in file.read_text().splitlines()]
-    if found := [line for line in lines if ERRORS.search(line)]:
-        return [f"{line}, see {run}" for line in found]
+    faults += [line for line in lines if ERRORS.search(line)]
+    if faults:
+        return [f"{fault}, see {run}" for fault in faults]
     shutil.rmtree(run)
     return []
 

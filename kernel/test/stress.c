@@ -7,7 +7,8 @@
  *
  * Packets have IPv4, IPv6 or neither, UDP, TCP with random flags, QUIC, ICMP,
  * SCTP or nothing, random ECN fields, sizes and priorities; some are GSO
- * packets of up to 20 segments. A line is printed every EVERY packets.
+ * packets of up to 21 segments. A line is printed every EVERY packets. At the
+ * end it says on stderr how many packets the queue got, segments counted.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -99,8 +100,8 @@ static int put_ip(unsigned char *ip, int size, int protocol, unsigned int flow)
 	return 40;
 }
 
-/* Builds a frame; returns its size. */
-static int build(unsigned char *frame, struct virtio_net_hdr *gso)
+/* Builds a frame; returns its size and how many packets it will be. */
+static int build(unsigned char *frame, struct virtio_net_hdr *gso, int *segments)
 {
 	static const int protocols[] = {
 		IPPROTO_UDP, IPPROTO_UDP, IPPROTO_TCP, IPPROTO_TCP, IPPROTO_TCP,
@@ -112,6 +113,7 @@ static int build(unsigned char *frame, struct virtio_net_hdr *gso)
 	unsigned char *l4;
 	int header;
 
+	*segments = 1;
 	memset(gso, 0, sizeof(*gso));
 	memset(frame, 0, 14);
 	frame[0] = 2;
@@ -143,6 +145,7 @@ static int build(unsigned char *frame, struct virtio_net_hdr *gso)
 						     : VIRTIO_NET_HDR_GSO_TCPV6;
 			gso->hdr_len = 14 + header + 20;
 			gso->gso_size = MSS;
+			*segments = (size - gso->hdr_len + MSS - 1) / MSS;
 			gso->csum_start = 14 + header;
 			gso->csum_offset = 16;
 		}
@@ -173,7 +176,7 @@ int main(int count, char **word)
 {
 	static unsigned char frame[sizeof(struct virtio_net_hdr) + FRAME];
 	static char lines[LINES][500];
-	unsigned long long packets, sent, refused = 0;
+	unsigned long long packets, sent, refused = 0, offered = 0, printed = 0;
 	unsigned long long every = count > 5 ? strtoull(word[5], NULL, 0) : 500;
 	int fd, number = 0;
 	FILE *commands;
@@ -191,17 +194,22 @@ int main(int count, char **word)
 		number++;
 	for (sent = 0; sent < packets; sent++) {
 		struct virtio_net_hdr gso;
-		int size = build(frame + sizeof(gso), &gso);
+		int segments, size = build(frame + sizeof(gso), &gso, &segments);
 		int priority = draw(30) ? 0 : draw(8);
 
 		memcpy(frame, &gso, sizeof(gso));
 		setsockopt(fd, SOL_SOCKET, SO_PRIORITY, &priority, sizeof(priority));
-		/* A device that is down, or a queue that is full. */
-		if (send(fd, frame, sizeof(gso) + size, 0) < 0)
+		/* A device that is down, or a queue that drops, which has seen them. */
+		if (send(fd, frame, sizeof(gso) + size, 0) >= 0) {
+			offered += segments;
+		} else {
 			refused++;
+			offered += errno == ENOBUFS ? segments : 0;
+		}
 		if (number && sent % every == every - 1) {
 			fputs(lines[draw(number)], stdout);
 			fflush(stdout);
+			printed++;
 		}
 		/* Bursts with pauses; now and then long enough for the queue to drain. */
 		if (!draw(60)) {
@@ -210,6 +218,7 @@ int main(int count, char **word)
 			nanosleep(&pause, NULL);
 		}
 	}
-	fprintf(stderr, "%llu packets, %llu refused\n", sent, refused);
+	fprintf(stderr, "%llu packets, %llu refused, %llu on the wire, %llu lines\n",
+		sent, refused, offered, printed);
 	return 0;
 }

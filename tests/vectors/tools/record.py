@@ -134,7 +134,7 @@ def boot(kernel: Path, replay: Path, case: Case, modules: Path | None) -> dict[s
 
 
 def start(kernel: Path, folder: Path, init: Path, seconds: int = 600) -> None:
-    """Start a machine with the files of the host, of which ``init`` is the first process."""
+    """Start a machine with the files of the host; the script ``init`` is its first process."""
     command = [
         str(kernel),
         "mem=1G",
@@ -142,13 +142,16 @@ def start(kernel: Path, folder: Path, init: Path, seconds: int = 600) -> None:
         "root=/dev/root",
         "rootflags=/",
         "rw",
-        f"init={init}",
+        "init=/bin/sh",
         "con=null",
         "con0=fd:0,fd:1",
         "quiet",
         f"uml_dir={folder}",
         f"umid={folder.name}",
         "time-travel=inf-cpu",
+        # The kernel of Sojourn cannot start scripts by themselves.
+        "--",
+        str(init),
     ]
     environment = os.environ | {"TMPDIR": "/dev/shm", "HOME": str(folder)}
     with (folder / "console").open("w") as console:
