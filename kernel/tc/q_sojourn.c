@@ -18,6 +18,11 @@
 
 #include SOJOURN_HEADER
 
+/* Whether callbacks may not change it; the Makefile looks into tc_util.h. */
+#ifndef QDISC_UTIL_CONST
+#define QDISC_UTIL_CONST
+#endif
+
 #define JOIN(a, b) a##b
 #define NAME(a, b) JOIN(a, b)
 #define TEXT(a) #a
@@ -129,8 +134,8 @@ static bool names(const struct sojourn_param *param, const char *word,
 	return !strcmp(word, param->name);
 }
 
-static int parse_qopt(struct qdisc_util *qu, int argc, char **argv,
-		      struct nlmsghdr *n, const char *dev)
+static int parse_qopt(QDISC_UTIL_CONST struct qdisc_util *qu, int argc,
+		      char **argv, struct nlmsghdr *n, const char *dev)
 {
 	unsigned long long values[COUNT(PARAMS)];
 	bool given[COUNT(PARAMS)] = { false };
@@ -197,7 +202,8 @@ static void print_value(const char *name, enum sojourn_unit unit,
 	}
 }
 
-static int print_qopt(struct qdisc_util *qu, FILE *f, struct rtattr *opt)
+static int print_qopt(QDISC_UTIL_CONST struct qdisc_util *qu, FILE *f,
+		      struct rtattr *opt)
 {
 	struct rtattr *tb[SOJOURN_ATTR_FIRST + COUNT(PARAMS)];
 	unsigned int i;
@@ -214,7 +220,8 @@ static int print_qopt(struct qdisc_util *qu, FILE *f, struct rtattr *opt)
 	return 0;
 }
 
-static int print_xstats(struct qdisc_util *qu, FILE *f, struct rtattr *xstats)
+static int print_xstats(QDISC_UTIL_CONST struct qdisc_util *qu, FILE *f,
+			struct rtattr *xstats)
 {
 	unsigned int i, there;
 	const char *data;
