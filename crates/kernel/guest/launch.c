@@ -1,7 +1,8 @@
 /* Starts a virtual machine and ends it with the program that asked for it: `launch PROGRAM ARGUMENT...`.
  *
- * The machine gets a process group of its own. When standard input is closed, because the caller has ended or no longer
- * needs the machine, all processes of the group are killed; signals to the group of the caller do not matter. */
+ * This program has a session of its own, and the machine a process group of its own: signals to the group of the caller
+ * reach neither, not even SIGKILL. When standard input is closed, because the caller has ended or no longer needs the
+ * machine, all processes of the machine's group are killed. */
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,6 +14,8 @@ int main(int count, char **words)
 {
 	if (count < 2)
 		return 2;
+	/* Before there is a machine. It fails only for the leader of a group, which is no group of the caller. */
+	setsid();
 	pid_t machine = fork();
 	if (machine < 0) {
 		perror("fork");
@@ -33,7 +36,7 @@ int main(int count, char **words)
 		_exit(127);
 	}
 	setpgid(machine, machine);
-	/* A signal to the group of the caller, such as Ctrl-C, ends the caller; its end ends the machine. */
+	/* The end of the caller ends the machine, not a signal to this program. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);

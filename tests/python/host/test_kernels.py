@@ -1,8 +1,10 @@
 """Building kernels: the file system of the guest, the folder of kernels, the command."""
 
+import contextlib
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -72,13 +74,32 @@ def test_the_guest_has_its_programs_and_their_libraries(tmp_path: Path) -> None:
     assert subprocess.run([tmp_path / "launch"], check=False).returncode == 2
 
 
-def test_the_launcher_kills_its_group_when_its_input_closes(tmp_path: Path) -> None:
+# A machine with a second process, which the kernel does not end with the first.
+MACHINE = ("/bin/sh", "-c", "sleep 1000 & echo $!; wait")
+
+
+@pytest.fixture
+def launcher(tmp_path: Path) -> Path:
+    """The program that starts kernels."""
     if kernels._which("gcc") is None:  # noqa: SLF001 - as the build finds it
         pytest.skip("no gcc for the launcher of kernels")
     source = ROOT / "crates/kernel/guest/launch.c"
-    launcher = tmp_path / "launch"
-    subprocess.run(["gcc", "-o", launcher, source], check=True)  # noqa: S607 - in PATH
-    words = [launcher, "/bin/sh", "-c", "sleep 1000 & echo $!; wait"]
+    program = tmp_path / "launch"
+    subprocess.run(["gcc", "-o", program, source], check=True)  # noqa: S607 - in PATH
+    return program
+
+
+def wait_for_end(process: int) -> None:
+    state = Path(f"/proc/{process}/stat")
+    for _ in range(100):
+        if not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z":
+            return
+        time.sleep(0.05)
+    pytest.fail("the child of the machine still runs")
+
+
+def test_the_launcher_kills_its_group_when_its_input_closes(launcher: Path) -> None:
+    words = [launcher, *MACHINE]
     with subprocess.Popen(
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0
     ) as running:
@@ -90,13 +111,27 @@ def test_the_launcher_kills_its_group_when_its_input_closes(tmp_path: Path) -> N
         assert Path(f"/proc/{sleeper}").exists()
         running.stdin.close()
         assert running.wait(10) == 130
-    state = Path(f"/proc/{sleeper}/stat")
-    for _ in range(100):
-        if not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z":
-            break
-        time.sleep(0.05)
-    else:
-        pytest.fail("the child of the machine still runs")
+    wait_for_end(sleeper)
+
+
+CALLER = """
+import subprocess, sys
+
+subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE).wait()
+"""
+
+
+def test_a_machine_ends_when_the_group_of_its_caller_is_killed(launcher: Path) -> None:
+    words = [sys.executable, "-c", CALLER, launcher, *MACHINE]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, process_group=0) as caller:
+        assert caller.stdout is not None
+        sleeper = int(caller.stdout.readline())
+        os.killpg(caller.pid, signal.SIGKILL)
+        try:
+            wait_for_end(sleeper)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(sleeper, signal.SIGKILL)
 
 
 def test_a_version_without_a_source_is_refused(
