@@ -96,8 +96,8 @@ def build(wanted: str, folder: Path, *, keep: bool, say: Callable[[str], None]) 
     """Build a kernel and the file system of its guest.
 
     `wanted` is a version that Debian has, or a directory with the source or a ``.tar`` file of it;
-    the source in a directory is not patched. With `keep`, the source and the objects stay. `say` is
-    called with what is done next.
+    the source in a directory is not patched, and patches that do not apply to a ``.tar`` file are
+    left out. With `keep`, the source and the objects stay. `say` is called with what is done next.
     """
     if platform.system() != "Linux" or platform.machine() != "x86_64":
         message = "User-Mode Linux needs Linux on x86-64, and ptrace"
@@ -155,15 +155,22 @@ class _Steps:
         log.write_bytes(b"")
 
     def run(self, words: Sequence[str], *, cwd: Path | None = None) -> None:
+        code = self._code(words, cwd)
+        if code != 0:
+            message = f"{words[0]} failed with exit code {code}; see {self._log}"
+            raise ResultError(message)
+
+    def succeeds(self, words: Sequence[str], *, cwd: Path) -> bool:
+        return self._code(words, cwd) == 0
+
+    def _code(self, words: Sequence[str], cwd: Path | None) -> int:
         with self._log.open("ab") as log:
             log.write(f"$ {' '.join(words)}\n".encode())
             log.flush()
             done = subprocess.run(  # noqa: S603 - our own commands
                 words, cwd=cwd, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False
             )
-        if done.returncode != 0:
-            message = f"{words[0]} failed with exit code {done.returncode}; see {self._log}"
-            raise ResultError(message)
+        return done.returncode
 
 
 def _which(name: str) -> str | None:
@@ -202,6 +209,9 @@ def _source(wanted: str, root: Path, work: Path, steps: _Steps, say: Callable[[s
     if wanted in PACKAGED:
         package = f"linux-source-{wanted}"
         say(f"downloading {package} from Debian")
+        # An interrupted build may have left an older one.
+        for left in work.glob(f"{package}_*.deb"):
+            left.unlink()
         steps.run(["apt-get", "download", package], cwd=work)
         (file,) = work.glob(f"{package}_*.deb")
         steps.run(["dpkg", "-x", str(file), str(work / "package")])
@@ -217,7 +227,13 @@ def _source(wanted: str, root: Path, work: Path, steps: _Steps, say: Callable[[s
     folder.rename(source)
     shutil.rmtree(work / "package", ignore_errors=True)
     for patch in sorted((root / "kernel/patches").glob("*.patch")):
-        steps.run(["patch", "-p1", "-i", str(patch)], cwd=source)
+        words = ["patch", "-p1", "-N", "-i", str(patch)]
+        if wanted not in PACKAGED and not steps.succeeds([*words, "--dry-run"], cwd=source):
+            seeds = _SEEDED in patch.read_text(encoding="utf-8")
+            lost = ": runs will not be deterministic" if seeds else ""
+            say(f"leaving out {patch.name}, which does not apply to this source{lost}")
+            continue
+        steps.run(words, cwd=source)
     _add_modules(root / "kernel/modules", source)
     (source / "patched").touch()
     return source

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -144,6 +145,50 @@ def test_a_version_without_a_source_is_refused(
     with pytest.raises(sj.ScenarioError, match=r"not the source of Linux: it has no directory"):
         kernels.build(f"{tmp_path}", tmp_path, keep=False, say=lambda _: None)
     assert not list(tmp_path.iterdir())
+
+
+def test_patches_that_do_not_apply_to_a_source_are_left_out(tmp_path: Path) -> None:
+    if kernels._which("patch") is None:  # noqa: SLF001 - as the build finds it
+        pytest.skip("no program patch")
+    tree = tmp_path / "linux-9.9"
+    for name, text in {
+        "arch/um/Kconfig": "\n\n\nconfig HZ\n\tint\n\tdefault 100\n\nconfig NR_CPUS\n\tint\n\n",
+        # A timer that has another name in this version.
+        "net/sched/sch_red.c": "\ttimer_delete(&q->adapt_timer);\n",
+    }.items():
+        (tree / name).parent.mkdir(parents=True)
+        (tree / name).write_text(text)
+    archive = tmp_path / "linux.tar"
+    with tarfile.open(archive, "w") as packed:
+        packed.add(tree, "linux-9.9")
+    work = tmp_path / "work"
+    work.mkdir()
+    said: list[str] = []
+    steps = kernels._Steps(work / "log")  # noqa: SLF001 - without the rest of a build
+    source = kernels._source(str(archive), ROOT, work, steps, said.append)  # noqa: SLF001
+    assert "default 1000" in (source / "arch/um/Kconfig").read_text()
+    assert (source / "net/sched/sch_red.c").read_text() == "\ttimer_delete(&q->adapt_timer);\n"
+    reason = "which does not apply to this source"
+    assert said[1:] == [
+        f"leaving out 0001-um-seed-random-numbers.patch, {reason}: runs will not be deterministic",
+        f"leaving out 0003-sch-red-adaptive.patch, {reason}",
+    ]
+
+
+def test_a_package_that_an_interrupted_build_left_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "linux-source-6.12_6.12.1-1_all.deb").touch()
+    new = tmp_path / "linux-source-6.12_6.12.2-1_all.deb"
+
+    class Steps(kernels._Steps):  # noqa: SLF001 - without a network
+        def run(self, words: Sequence[str], *, cwd: Path | None = None) -> None:
+            if words[0] == "apt-get" and cwd == tmp_path:
+                new.touch()
+            else:
+                raise sj.ResultError(" ".join(words[:3]))
+
+    steps = Steps(tmp_path / "log")
+    with pytest.raises(sj.ResultError, match=f"^dpkg -x {new}$"):
+        kernels._source("6.12", ROOT, tmp_path, steps, lambda _: None)  # noqa: SLF001
 
 
 def test_missing_programs_are_named_with_their_packages(
