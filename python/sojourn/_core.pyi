@@ -1028,15 +1028,15 @@ def run_program(
     capture: Capture | None = None,
     internet: bool = False,
     bridge: tuple[str, str] | None = None,
-    force: bool = False,
+    default_route: bool = False,
     interop: Interop | None = None,
     control: LinkControl | None = None,
 ) -> tuple[Outcome, int | None, bool]:
     """Run the program of a scenario, which has the terminal of this process, until it ends.
 
     With `internet`, the program reaches the network of the machine. `bridge` names two interfaces
-    of the machine, whose packets cross the links in place of those of a program; with `force`, also
-    interfaces with the default route of the machine. `interop` has two networks of the machine,
+    of the machine, whose packets cross the links in place of those of a program; with
+    `default_route`, also interfaces with the default route of the machine. `interop` has two networks of the machine,
     and what happens to packets between them.
     `watch` is called once per second, on the main thread, with the links in the last second, as
     JSON: from the start if `links` or `flows` is set, otherwise once `control` asks for it; with

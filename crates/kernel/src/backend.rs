@@ -11,9 +11,10 @@ use sojourn_scenario::Plan;
 
 use crate::folder::{Folder, Kernel};
 use crate::instructions;
-use crate::machine::{self, End, NO_PTRACE, RunFolder};
+use crate::machine::{self, End, NO_PTRACE};
 use crate::network::Paths;
 use crate::results;
+use crate::run_folder::RunFolder;
 use crate::support;
 
 /// The kernels that always have a name; others have one when they were built.

@@ -26,6 +26,7 @@ mod machine;
 mod network;
 mod queues;
 mod results;
+mod run_folder;
 mod support;
 mod tap;
 

@@ -1,9 +1,8 @@
 //! Boots a kernel for one run and waits for its end.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio, id};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::{env, fs, io, thread};
+use std::process::{Child, Command, Stdio};
+use std::{fs, io, thread};
 
 use sojourn_backend::Cancellation;
 use sojourn_net::Instant;
@@ -17,37 +16,11 @@ const START: &str = "time-travel-start=1000000000000000000";
 /// Why a machine does not come up that has no right to trace its processes.
 pub(crate) const NO_PTRACE: &str =
     "User-Mode Linux needs ptrace, which this machine or container denies";
+/// What a file system must have free to hold the memory of a guest. Most runs take 70 MB, and several run at once.
+const ENOUGH: u64 = 256 * MB;
+const MB: u64 = 1 << 20;
 /// How often the run is looked at.
 const TURN: std::time::Duration = std::time::Duration::from_millis(10);
-
-/// The directory of a run, which is removed when this is dropped.
-#[derive(Debug)]
-pub(crate) struct RunFolder(PathBuf);
-
-impl RunFolder {
-    /// A new directory.
-    ///
-    /// # Errors
-    /// If it cannot be created.
-    pub(crate) fn create() -> io::Result<Self> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = env::temp_dir().join(format!("sojourn-kernel-{}-{number}", id()));
-        fs::create_dir_all(&path)?;
-        Ok(Self(path))
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for RunFolder {
-    fn drop(&mut self) {
-        // What is left does not change a later run.
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 /// How a machine ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,10 +69,8 @@ pub(crate) fn run(
         .stdin(Stdio::piped())
         .stdout(console.try_clone()?)
         .stderr(console);
-    // The memory of the guest is a file, which must be in memory and executable.
-    if Path::new("/dev/shm").is_dir() {
-        command.env("TMPDIR", "/dev/shm");
-    }
+    let memory = place_of_memory(&[Path::new(IN_MEMORY), folder], room)?;
+    command.env("TMPDIR", &memory);
     let mut machine = command.spawn()?;
     let ended = follow(&mut machine, folder, cancellation);
     // Ends the machine if it still runs.
@@ -111,7 +82,50 @@ pub(crate) fn run(
     if folder.join("done").exists() {
         return Ok(End::Finished);
     }
-    Ok(End::Failed(reason(folder)))
+    Ok(End::Failed(reason(folder, &memory)))
+}
+
+/// Where files are in memory.
+const IN_MEMORY: &str = "/dev/shm";
+
+/// The first of some directories that can hold the memory of a guest: a file that is mapped as executable. A guest for
+/// which there is no room left while it runs is killed.
+///
+/// # Errors
+/// If there is none, in one line.
+fn place_of_memory(
+    places: &[&Path],
+    room: impl Fn(&Path) -> Result<u64, &'static str>,
+) -> io::Result<PathBuf> {
+    let mut found = Vec::new();
+    for place in places {
+        let has = match room(place) {
+            Ok(free) if free >= ENOUGH => return Ok(place.to_path_buf()),
+            Ok(free) => format!("has {} MB", free / MB),
+            Err(why) => why.to_owned(),
+        };
+        found.push(format!("{} {has}", place.display()));
+    }
+    let (needed, found) = (ENOUGH / MB, found.join(", "));
+    Err(io::Error::other(format!(
+        "the memory of the guest needs {needed} MB: {found}; enlarge {IN_MEMORY} or set TMPDIR"
+    )))
+}
+
+/// Free bytes of the file system of a directory, or why programs cannot have their memory there.
+#[cfg(target_os = "linux")]
+fn room(place: &Path) -> Result<u64, &'static str> {
+    use rustix::fs::{StatVfsMountFlags, statvfs};
+    let system = statvfs(place).map_err(|_| "is missing")?;
+    if system.f_flag.contains(StatVfsMountFlags::NOEXEC) {
+        return Err("is mounted with noexec");
+    }
+    Ok(system.f_bavail.saturating_mul(system.f_frsize))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn room(_: &Path) -> Result<u64, &'static str> {
+    Err("cannot hold it")
 }
 
 /// Waits until the machine ends; false: the run is to be cancelled.
@@ -131,8 +145,8 @@ fn follow(machine: &mut Child, folder: &Path, cancellation: &Cancellation<'_>) -
     }
 }
 
-/// Why a machine stopped, in one line.
-fn reason(folder: &Path) -> String {
+/// Why a machine stopped whose memory was in a directory, in one line.
+fn reason(folder: &Path, memory: &Path) -> String {
     let text = |name: &str| {
         let bytes = fs::read(folder.join(name)).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
@@ -150,6 +164,45 @@ fn reason(folder: &Path) -> String {
     if (console.iter()).any(|line| line.contains("ptrace") && !line.ends_with("OK")) {
         return NO_PTRACE.to_owned();
     }
+    // SIGBUS: a page of the file could not be written.
+    if console.iter().any(|line| line.ends_with("signal 7")) {
+        let place = memory.display();
+        return format!("{place} is full, which holds the memory of the guest: enlarge it");
+    }
     let last = console.last().map_or("no message", String::as_str);
     format!("the guest stopped: {last}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run_folder::RunFolder;
+
+    #[test]
+    fn the_memory_of_a_guest_is_where_there_is_room_for_it() {
+        let places = [Path::new(IN_MEMORY), Path::new("/tmp")];
+        let place =
+            |shm, tmp| place_of_memory(&places, |place| if place == places[0] { shm } else { tmp });
+        assert_eq!(place(Ok(ENOUGH), Ok(ENOUGH)).expect("room"), places[0]);
+        assert_eq!(place(Ok(64 * MB), Ok(ENOUGH)).expect("room"), places[1]);
+        let noexec = Err("is mounted with noexec");
+        assert_eq!(place(noexec, Ok(ENOUGH)).expect("room"), places[1]);
+        let refused = place(Ok(64 * MB), noexec).expect_err("no room").to_string();
+        assert_eq!(
+            refused,
+            "the memory of the guest needs 256 MB: /dev/shm has 64 MB, /tmp is mounted with noexec; \
+             enlarge /dev/shm or set TMPDIR"
+        );
+    }
+
+    #[test]
+    fn a_guest_without_memory_names_the_place() {
+        let folder = RunFolder::create().expect("a folder");
+        let panic = "<0>Kernel panic - not syncing: Kernel mode signal 7\n";
+        fs::write(folder.path().join("console"), panic).expect("a file");
+        assert_eq!(
+            reason(folder.path(), Path::new(IN_MEMORY)),
+            "/dev/shm is full, which holds the memory of the guest: enlarge it"
+        );
+    }
 }

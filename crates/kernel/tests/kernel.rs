@@ -236,3 +236,16 @@ fn what_the_kernel_lacks_is_named() {
         "{said}"
     );
 }
+
+#[test]
+fn queues_whose_marks_are_not_read_are_refused() {
+    let kernel = LinuxKernel::new("7.1", Folder::at(env::temp_dir().join("none")), None);
+    for queue in ["cake_mq", "dualpi2"] {
+        let text = SCENARIO.replace("qdisc = \"pie\"", &format!("qdisc = \"{queue}\""));
+        let refused = kernel.check(&plan(&text)).unwrap_err().to_string();
+        assert!(refused.contains("links[1].qdisc"), "{refused}");
+    }
+    // The kernel's has RED, which marks.
+    let red = SCENARIO.replace("qdisc = \"pie\"", "qdisc = \"sfq ecn\"");
+    assert!(Scenario::from_toml(&red).is_err());
+}

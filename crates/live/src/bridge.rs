@@ -19,8 +19,8 @@ use crate::sys;
 pub struct Interfaces {
     /// The interface of the clients, and that of the servers: `up` is from the first to the second.
     pub names: [String; 2],
-    /// Also one that carries the default route of the machine.
-    pub force: bool,
+    /// Also one that carries the default route of the machine, which is then cut off.
+    pub takes_default_route: bool,
 }
 
 /// The bridge of a run.
@@ -29,7 +29,7 @@ pub(crate) struct Bridge {
     pub(crate) ports: [Port; 2],
     /// Largest packet of both interfaces.
     pub(crate) mtu: usize,
-    names: [String; 2],
+    pub(crate) names: [String; 2],
     _tables: [Table; 2],
 }
 
@@ -50,7 +50,7 @@ impl Bridge {
         let [near, far] = interfaces
             .names
             .each_ref()
-            .map(|name| checked(name, interfaces.force));
+            .map(|name| checked(name, interfaces.takes_default_route));
         let (near, far) = (near?, far?);
         if near.index == far.index {
             return Err(refused(
@@ -135,7 +135,7 @@ pub(crate) fn existing(name: &str) -> Result<Link, LiveError> {
 }
 
 /// An interface that can be bridged.
-fn checked(name: &str, force: bool) -> Result<Link, LiveError> {
+fn checked(name: &str, takes_default_route: bool) -> Result<Link, LiveError> {
     let link = existing(name)?;
     let refuse = |what: &str, remedy| Err(refused(&format!("{name} {what}"), remedy));
     if is_wireless(name) {
@@ -149,34 +149,74 @@ fn checked(name: &str, force: bool) -> Result<Link, LiveError> {
             "take it out with `ip link set dev NAME nomaster`",
         );
     }
-    if !force && carries_default_route(name) {
-        let remedy = "the bridge would cut the machine off: use another interface, or --force";
-        return refuse("carries the default route of the machine", remedy);
+    if !takes_default_route && let Some(via) = carries_default_route(name) {
+        let remedy =
+            "the bridge would cut the machine off: use another interface, or --default-route";
+        let by = if via == name {
+            String::new()
+        } else {
+            format!(", through {via}")
+        };
+        return refuse(
+            &format!("carries the default route of the machine{by}"),
+            remedy,
+        );
     }
     Ok(link)
 }
 
 fn is_wireless(name: &str) -> bool {
-    let folder = Path::new("/sys/class/net").join(name);
+    let folder = Path::new(INTERFACES).join(name);
     folder.join("phy80211").exists() || folder.join("wireless").exists()
 }
 
-/// Whether a default route of IPv4 or IPv6 leads through an interface: `/proc/net/route` and `/proc/net/ipv6_route`.
-fn carries_default_route(name: &str) -> bool {
+/// The interface with a default route of IPv4 or IPv6 whose packets pass an interface: itself or one above it.
+fn carries_default_route(name: &str) -> Option<String> {
     let read =
         |file| fs::read_to_string(format!("/proc/thread-self/net/{file}")).unwrap_or_default();
-    let v4 = |line: &str| {
-        let mut columns = line.split_whitespace();
-        columns.next() == Some(name)
-            && columns.next() == Some("00000000")
-            && columns.nth(5) == Some("00000000")
-    };
-    let v6 = |line: &str| {
-        let mut columns = line.split_whitespace();
-        columns.nth(1) == Some("00") && columns.next_back() == Some(name)
-    };
-    read("route").lines().any(v4) || read("ipv6_route").lines().any(v6)
+    let (v4, v6) = (read("route"), read("ipv6_route"));
+    let (v4, v6) = (
+        v4.lines().filter_map(default_v4),
+        v6.lines().filter_map(default_v6),
+    );
+    let routed: Vec<_> = v4.chain(v6).collect();
+    let mut found = with_above(name).into_iter();
+    found.find(|name| routed.contains(&name.as_str()))
 }
+
+/// The interface of a line of `/proc/net/route`, if it is that of a default route.
+fn default_v4(line: &str) -> Option<&str> {
+    let mut columns = line.split_whitespace();
+    let interface = columns.next()?;
+    let is_default = columns.next() == Some("00000000") && columns.nth(5) == Some("00000000");
+    is_default.then_some(interface)
+}
+
+/// The same of `/proc/net/ipv6_route`.
+fn default_v6(line: &str) -> Option<&str> {
+    let mut columns = line.split_whitespace();
+    (columns.nth(1) == Some("00")).then(|| columns.next_back())?
+}
+
+/// An interface and those whose frames pass it, such as its VLANs, macvlans, and bridges with them.
+fn with_above(name: &str) -> Vec<String> {
+    let mut all = vec![name.to_owned()];
+    let mut next = 0;
+    // Ends: each interface is listed once.
+    while let Some(below) = all.get(next) {
+        let entries = fs::read_dir(Path::new(INTERFACES).join(below));
+        let names = entries.into_iter().flatten().flatten().filter_map(|entry| {
+            let file = entry.file_name();
+            file.to_str()?.strip_prefix("upper_").map(str::to_owned)
+        });
+        let new: Vec<_> = names.filter(|name| !all.contains(name)).collect();
+        all.extend(new);
+        next += 1;
+    }
+    all
+}
+
+const INTERFACES: &str = "/sys/class/net";
 
 /// Discards what the machine itself would receive or send on an interface.
 fn silence(name: &str) -> Result<Table, LiveError> {

@@ -18,7 +18,7 @@ use crate::cross::CrossTraffic;
 use crate::ethernet::{self, Read};
 use crate::flows::{Flows, Side};
 use crate::frame::{Frame, Pool};
-use crate::namespace::Port;
+use crate::namespace::{Port, Refused};
 use crate::network::Network;
 use crate::observed::FlowProbe;
 use crate::sys::BATCH;
@@ -34,9 +34,9 @@ pub(crate) struct Counted {
     pub(crate) lateness: Histogram,
     /// Packets lost because no buffer was free.
     pub(crate) lost: u64,
-    /// Packets that the receiving host did not accept.
-    pub(crate) refused: u64,
-    /// Packets that are longer than the MTU or not valid IP.
+    /// Packets that could not be written, at the client's side and at the server's.
+    pub(crate) refused: [Refused; 2],
+    /// Packets that are longer than the MTU or not valid IP, or merged in a way that the kernel cannot describe.
     pub(crate) unreadable: u64,
     /// Frames that were split into the packets that had been merged to them.
     pub(crate) split: u64,
@@ -378,7 +378,8 @@ impl<'a, 'c> Datapath<'a, 'c> {
         for (packet, frame) in packets.iter_mut().zip(&*frames) {
             *packet = pool.bytes(frame);
         }
-        self.counted.refused += self.ports[side as usize].write(&packets[..frames.len()]);
+        let refused = &mut self.counted.refused[side as usize];
+        self.ports[side as usize].write(&packets[..frames.len()], refused);
         for frame in frames.drain(..) {
             pool.release(frame.slot);
         }

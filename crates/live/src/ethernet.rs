@@ -3,7 +3,8 @@
 //! # Source
 //!
 //! The header in front of each frame: `struct virtio_net_hdr`, Virtual I/O Device (VIRTIO) 1.2 §5.1.6. Tags: IEEE 802.1Q
-//! and 802.1ad. Segments of TCP: RFC 9293 §3.1; CWR of the first segment only: RFC 3168 §6.1.2. Checksums: RFC 1071.
+//! and 802.1ad. Segments of TCP: RFC 9293 §3.1; CWR of the first segment only: RFC 3168 §6.1.2, unless it is a bit of
+//! the counter ACE: RFC 9768 §3.2.2. Checksums: RFC 1071.
 //!
 //! The bytes come from other machines and are not trusted: no sequence of bytes panics or reads beyond its end.
 
@@ -45,6 +46,8 @@ pub(crate) struct Split {
     /// Payload of each segment.
     size: u16,
     is_tcp: bool,
+    /// Whether CWR is for the first segment only, and not a bit that all of them have.
+    has_ecn: bool,
 }
 
 impl Offload {
@@ -60,10 +63,15 @@ impl Offload {
             [0, 2, 4].map(|at| u16::from_ne_bytes([rest[at], rest[at + 1]]));
         let split = match kind & !WITH_ECN {
             0 => None,
-            1 | 4 => Some(Split { size, is_tcp: true }),
+            1 | 4 => Some(Split {
+                size,
+                is_tcp: true,
+                has_ecn: kind & WITH_ECN != 0,
+            }),
             5 => Some(Split {
                 size,
                 is_tcp: false,
+                has_ecn: false,
             }),
             _ => return None,
         };
@@ -275,7 +283,7 @@ impl<'a> Segments<'a> {
             if !is_last {
                 segment[13] &= !FIN_AND_PUSH;
             }
-            if n > 0 {
+            if n > 0 && self.split.has_ecn {
                 segment[13] &= !CWR;
             }
             TCP_CHECKSUM

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::nftables::Table;
 use crate::sys::{self, Guardian};
 
 /// Where the former values are.
@@ -28,16 +29,20 @@ pub(crate) struct Forwarding {
     /// Ends before what it shares with this process.
     _guardian: Guardian,
     _undo: Undo,
-    /// Whether the interface forwarded packets before.
-    pub(crate) was_on: bool,
+    _table: Table,
 }
 
 impl Forwarding {
-    /// Enables forwarding of the packets of an interface of the calling thread's namespace.
+    /// Enables forwarding of the packets of an interface of the calling thread's namespace, after `restrict` has created
+    /// the table that restricts it, and is told whether the interface forwarded packets before. The process that restores
+    /// the former value keeps the table until it has done so.
     ///
     /// # Errors
-    /// Those of files and system calls.
-    pub(crate) fn enable(interface: &str) -> io::Result<Self> {
+    /// Those of files and system calls, and of `restrict`.
+    pub(crate) fn enable(
+        interface: &str,
+        restrict: impl FnOnce(bool) -> io::Result<Table>,
+    ) -> io::Result<Self> {
         let setting = setting_of(interface);
         let exclusive = Exclusive::wait()?;
         let place = Path::new(FOLDER).join(file_name(interface)?);
@@ -58,16 +63,22 @@ impl Forwarding {
         // No run waits for another: what has the file exclusively has the lock of the folder, too.
         locked(&file, FlockOperation::LockShared)?;
         let undo = Undo::new(&setting, &place, &former, file)?;
-        // Before anything has changed.
-        let guardian = sys::guard(&[undo.file.as_raw_fd()], &|| undo.perform())?;
+        let table = restrict(former == "1").inspect_err(|_| {
+            if is_first {
+                let _ = fs::remove_file(&place);
+            }
+        })?;
+        // Before anything else has changed.
+        let kept = [undo.file.as_raw_fd(), table.as_raw_fd()];
+        let guardian = sys::guard(&kept, &|| undo.perform())?;
         let changed = undo.begin(is_first);
         // The guardian of a failure waits for this lock.
         drop(exclusive);
         changed?;
         Ok(Self {
             _guardian: guardian,
-            was_on: former == "1",
             _undo: undo,
+            _table: table,
         })
     }
 }

@@ -51,10 +51,10 @@ enum Means {
     Machine {
         /// The interface through which they leave.
         interface: String,
-        /// Ends before the table that drops what the interface would forward elsewhere.
-        _forwarding: Forwarding,
-        _tables: [Table; 2],
+        /// Ends before the table that restricts it, which [`Forwarding`] has.
         _pair: Pair,
+        _forwarding: Forwarding,
+        _inside: Table,
     },
     /// A program sends their content.
     Pasta { _process: Kept, _table: Table },
@@ -117,15 +117,18 @@ impl Means {
         let inside = inside.map_err(fail("masquerading in the server's namespace"))?;
         pair.set_up_outside()
             .map_err(fail("address of the veth pair"))?;
-        let forwarding = Forwarding::enable(&interface).map_err(fail("forwarding"))?;
-        let outside = pair
-            .masquerade(&interface, forwarding.was_on)
-            .map_err(fail("masquerading"))?;
+        let restrict = |was_on| {
+            let table = pair.masquerade(&interface, was_on)?;
+            pair.forward()?;
+            Ok(table)
+        };
+        let forwarding = Forwarding::enable(&interface, restrict)
+            .map_err(fail("forwarding and masquerading"))?;
         Ok(Self::Machine {
             interface,
-            _tables: [inside, outside],
             _pair: pair,
             _forwarding: forwarding,
+            _inside: inside,
         })
     }
 
@@ -277,7 +280,12 @@ impl Pair {
         let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
         let mut netlink = Netlink::open()?;
         netlink.add_address(device, self.address(1).into(), PREFIX)?;
-        netlink.up(device)?;
+        netlink.up(device)
+    }
+
+    /// What the run sends is forwarded, as the table of the run permits.
+    fn forward(&self) -> io::Result<()> {
+        let name = self.outer();
         fs::write(format!("/proc/sys/net/ipv4/conf/{name}/forwarding"), "1")
     }
 

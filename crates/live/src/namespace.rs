@@ -150,6 +150,14 @@ pub(crate) enum Port {
     Routed(Box<Routed>),
 }
 
+/// Packets that could not be written.
+#[derive(Debug, Default)]
+pub(crate) struct Refused {
+    pub(crate) count: u64,
+    /// Why the last one could not.
+    pub(crate) last: Option<io::Error>,
+}
+
 impl Port {
     /// Most packets of one system call: a TUN device has no call for several.
     pub(crate) const fn batch(&self) -> usize {
@@ -189,10 +197,10 @@ impl Port {
         }
     }
 
-    /// Writes packets; returns how many the host did not accept.
+    /// Writes packets, and counts those that could not be written.
     #[inline]
-    pub(crate) fn write(&self, packets: &[&[u8]]) -> u64 {
-        let (mut rest, mut refused) = (packets, 0);
+    pub(crate) fn write(&self, packets: &[&[u8]], refused: &mut Refused) {
+        let mut rest = packets;
         // Ends: interrupted calls are repeated until the signals end, and every other call shortens the rest.
         while let [first, others @ ..] = rest {
             let written = match self {
@@ -211,13 +219,13 @@ impl Port {
                 Ok(written) if written > 0 => rest = rest.get(written..).unwrap_or_default(),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // The first one was not sent; the others may be.
-                Ok(_) | Err(_) => {
-                    refused += 1;
+                written => {
+                    refused.count += 1;
+                    refused.last = written.err();
                     rest = others;
                 }
             }
         }
-        refused
     }
 
     /// Largest packet of its interface, if it reads and writes frames.

@@ -5,7 +5,7 @@
 
 use std::io;
 use std::net::Ipv4Addr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink};
@@ -29,7 +29,7 @@ const EXCLUSIVE: u16 = 0x200;
 /// A table in the kernel, which ends when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Table {
-    _owner: OwnedFd,
+    owner: OwnedFd,
 }
 
 /// What a table sees.
@@ -85,7 +85,14 @@ impl Table {
         let (bytes, sent) = transaction(family, name, chains);
         rustix::net::send(&socket, &bytes, SendFlags::empty())?;
         acknowledged(&socket, sent)?;
-        Ok(Self { _owner: socket })
+        Ok(Self { owner: socket })
+    }
+}
+
+/// Of the socket with which the table ends.
+impl AsRawFd for Table {
+    fn as_raw_fd(&self) -> RawFd {
+        self.owner.as_raw_fd()
     }
 }
 

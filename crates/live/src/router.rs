@@ -38,7 +38,7 @@ pub(crate) struct Router {
     pub(crate) mtu: usize,
     /// The addresses of the machine.
     pub(crate) own: Vec<IpAddr>,
-    names: [String; 2],
+    pub(crate) names: [String; 2],
     _table: Option<Table>,
     _ready: Option<TcpListener>,
 }

@@ -161,6 +161,15 @@ impl Place {
         }
     }
 
+    /// What packets are written to at the client's side and at the server's.
+    fn ends(&self) -> [&str; 2] {
+        match self {
+            Self::Hosts(_) => ["the client", "the server"],
+            Self::Interfaces(bridge) => bridge.names.each_ref().map(String::as_str),
+            Self::Networks(router) => router.names.each_ref().map(String::as_str),
+        }
+    }
+
     fn devices(&self) -> String {
         match self {
             Self::Hosts(space) => space.devices.to_owned(),
@@ -245,7 +254,8 @@ pub fn run(
     // After all packets that had arrived were read.
     let lost = place.lost();
     let Moved { counted, links, .. } = &moved;
-    let mut facts = validity::facts(counted, links, &finished, lost.as_ref(), place.devices());
+    let lost = validity::lost_outside_queue(counted, lost.as_ref(), place.ends());
+    let mut facts = validity::facts(counted, links, &finished, lost, place.devices());
     match space {
         None => facts.push(validity::of_merged(counted)),
         Some(space) => facts.extend(space.way_out.iter().flat_map(validity::of_way_out)),

@@ -9,6 +9,7 @@ use sojourn_scenario::Config;
 
 use crate::connections::{Seen, Watched};
 use crate::datapath::Counted;
+use crate::error::plain;
 use crate::hosts::Finished;
 use crate::internet::WayOut;
 use crate::space::Lost;
@@ -18,12 +19,12 @@ const MOST_LATE_NANOS: u64 = 1_000_000;
 /// Limit of the processor time of the datapath, in percent of one processor.
 const MOST_CPU: u64 = 90;
 
-/// The facts of a run with devices of this kind; `lost` are the packets that the datapath has not counted.
+/// The facts of a run with devices of this kind; `lost` is that of [`lost_outside_queue`].
 pub(crate) fn facts(
     counted: &Counted,
     links: &[LinkRecord],
     finished: &Finished,
-    lost: Option<&Lost>,
+    lost: ValidityFact,
     devices: String,
 ) -> Vec<ValidityFact> {
     let cpu = counted.cpu.as_nanos() * 100 / counted.elapsed.as_nanos().max(1);
@@ -39,7 +40,7 @@ pub(crate) fn facts(
             format!("{cpu} % of a processor"),
             cpu <= MOST_CPU,
         ),
-        lost_outside_queue(counted, lost),
+        lost,
         fact(
             "larger_than_mtu",
             format!("{} packets", counted.unreadable),
@@ -70,8 +71,13 @@ pub(crate) fn facts(
     facts
 }
 
-/// Packets lost elsewhere than at a queue or on a wire, in total and at each place.
-fn lost_outside_queue(counted: &Counted, lost: Option<&Lost>) -> ValidityFact {
+/// Packets lost elsewhere than at a queue or on a wire, in total and at each place; `lost` are those that the datapath
+/// has not counted, `ends` is what it writes to.
+pub(crate) fn lost_outside_queue(
+    counted: &Counted,
+    lost: Option<&Lost>,
+    ends: [&str; 2],
+) -> ValidityFact {
     const NAME: &str = "lost_outside_queue";
     let Some(lost) = lost else {
         let unknown = "unknown: the devices or hosts have no counters";
@@ -80,17 +86,28 @@ fn lost_outside_queue(counted: &Counted, lost: Option<&Lost>) -> ValidityFact {
     let datapath = [
         ("devices", lost.at_devices),
         ("packet buffers", counted.lost),
-        ("the receiving host", counted.refused),
     ];
-    let places: Vec<_> = datapath
+    let mut places: Vec<_> = datapath
         .into_iter()
         .chain(lost.at_sockets.places())
         .filter(|&(_, count)| count > 0)
         .map(|(place, count)| format!("{count} at {place}"))
         .collect();
-    let before_sockets = lost.at_devices + counted.lost;
-    let all = before_sockets + counted.refused + lost.at_sockets.total();
-    let mut value = format!("{all} of {} packets", counted.read + before_sockets);
+    let mut all = lost.at_devices + counted.lost;
+    let offered = counted.read + all;
+    all += lost.at_sockets.total();
+    for (end, refused) in ends.into_iter().zip(&counted.refused) {
+        all += refused.count;
+        if refused.count > 0 {
+            let why = refused
+                .last
+                .as_ref()
+                .map(|error| format!(" ({})", plain(error)));
+            let why = why.unwrap_or_default();
+            places.push(format!("{} written to {end}{why}", refused.count));
+        }
+    }
+    let mut value = format!("{all} of {offered} packets");
     if !places.is_empty() {
         value = format!("{value}: {}", places.join(", "));
     }
@@ -273,6 +290,7 @@ mod tests {
     use sojourn_scenario::Scenario;
 
     use super::*;
+    use crate::namespace::Refused;
 
     #[test]
     fn a_server_that_failed_fails_the_check() {
@@ -288,16 +306,23 @@ mod tests {
         let counted = Counted {
             read: 90,
             lost: 3,
-            refused: 1,
+            refused: [
+                Refused::default(),
+                Refused {
+                    count: 1,
+                    last: Some(std::io::Error::from_raw_os_error(libc::EMSGSIZE)),
+                },
+            ],
             ..Counted::default()
         };
+        let ends = ["eth1", "eth2"];
         let mut lost = Lost::default();
         assert_eq!(
-            lost_outside_queue(&counted, Some(&lost)).value,
-            "4 of 93 packets: 3 at packet buffers, 1 at the receiving host"
+            lost_outside_queue(&counted, Some(&lost), ends).value,
+            "4 of 93 packets: 3 at packet buffers, 1 written to eth2 (Message too long)"
         );
         lost.at_devices = 7;
-        let failed = lost_outside_queue(&counted, Some(&lost));
+        let failed = lost_outside_queue(&counted, Some(&lost), ends);
         assert!(
             failed
                 .value
@@ -310,9 +335,10 @@ mod tests {
                 ..Counted::default()
             },
             Some(&Lost::default()),
+            ends,
         );
         assert_eq!((&*none.value, none.passed), ("0 of 5 packets", true));
-        assert!(!lost_outside_queue(&counted, None).passed);
+        assert!(!lost_outside_queue(&counted, None, ends).passed);
     }
 
     #[test]

@@ -87,14 +87,14 @@ impl PyLinkControl {
 /// `capture` receives the packets. With `internet`, the program reaches the network of the machine.
 /// `interop` has two networks of the machine, and what happens to packets between them.
 /// `bridge` names two interfaces of the machine, whose packets cross the links in place of those of a program; with
-/// `force`, also interfaces with the default route of the machine.
+/// `default_route`, also interfaces with the default route of the machine.
 /// `control` changes the links during the run; it is of one run.
 /// Return the outcome, whose scenario has the duration that the run took, the exit code of the program (None if it was
 /// still running), and whether a signal ended the run.
 #[pyfunction]
 #[pyo3(signature = (
-    scenario, *, ecn=false, watch=None, links=false, flows=false, capture=None, internet=false, bridge=None, force=false,
-    interop=None, control=None
+    scenario, *, ecn=false, watch=None, links=false, flows=false, capture=None, internet=false, bridge=None,
+    default_route=false, interop=None, control=None
 ))]
 #[expect(
     clippy::too_many_arguments,
@@ -111,7 +111,7 @@ pub(crate) fn run_program(
     capture: Option<&Bound<'_, PyCapture>>,
     internet: bool,
     bridge: Option<[String; 2]>,
-    force: bool,
+    default_route: bool,
     interop: Option<&Bound<'_, PyInterop>>,
     control: Option<&Bound<'_, PyLinkControl>>,
 ) -> Result<(PyOutcome, Option<i32>, bool), Failure> {
@@ -125,7 +125,10 @@ pub(crate) fn run_program(
             (false, false) => Shows::Nothing,
         },
         reach: match (bridge, interop) {
-            (Some(names), _) => Reach::Bridge(Interfaces { names, force }),
+            (Some(names), _) => Reach::Bridge(Interfaces {
+                names,
+                takes_default_route: default_route,
+            }),
             (None, Some(interop)) => Reach::Router(Box::new(interop.get().routing()?)),
             (None, None) if internet => Reach::Internet,
             (None, None) => Reach::Hosts,

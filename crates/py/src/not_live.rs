@@ -51,8 +51,8 @@ impl PyLinkControl {
 /// Raise `UnavailableError`.
 #[pyfunction]
 #[pyo3(signature = (
-    _scenario, *, ecn=false, watch=None, links=false, flows=false, capture=None, internet=false, bridge=None, force=false,
-    interop=None, control=None
+    _scenario, *, ecn=false, watch=None, links=false, flows=false, capture=None, internet=false, bridge=None,
+    default_route=false, interop=None, control=None
 ))]
 #[expect(
     clippy::too_many_arguments,
@@ -68,12 +68,21 @@ pub(crate) fn run_program(
     capture: Option<&Bound<'_, PyCapture>>,
     internet: bool,
     bridge: Option<[String; 2]>,
-    force: bool,
+    default_route: bool,
     interop: Option<&Bound<'_, PyInterop>>,
     control: Option<&Bound<'_, PyLinkControl>>,
 ) -> Result<(PyOutcome, Option<i32>, bool), Failure> {
     let _ = (
-        ecn, watch, links, flows, capture, internet, bridge, force, interop, control,
+        ecn,
+        watch,
+        links,
+        flows,
+        capture,
+        internet,
+        bridge,
+        default_route,
+        interop,
+        control,
     );
     Err(unavailable())
 }

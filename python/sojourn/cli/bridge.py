@@ -42,6 +42,10 @@ class BridgePlan(LinePlan):
         ),
     ] = None
     rtt: Annotated[str, common.RTT] = "0ms"
+    default_route: Annotated[
+        bool,
+        Argument(help="Also use an interface with the default route: it cuts the machine off."),
+    ] = False
 
 
 @command(BridgePlan)
@@ -57,13 +61,12 @@ def bridge(
 
     Frames that arrive at one interface leave through the other. Hosts on both sides, such as
     routers and phones, notice only the link. The machine itself neither receives nor sends packets
-    on these interfaces during the run. Ctrl-C ends the run. An interface that carries the default
-    route of the machine needs --force.
+    on these interfaces during the run. Ctrl-C ends the run.
     """
     planned = given.plan()
     scenario = composed(given, planned, change, arm)
     interfaces = (planned.near, planned.far)
-    run = partial(_core.run_program, bridge=interfaces, force=output.force)
+    run = partial(_core.run_program, bridge=interfaces, default_route=planned.default_route)
     return follow(scenario, planned, run, output=output, strict=strict)
 
 

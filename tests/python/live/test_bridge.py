@@ -4,7 +4,9 @@ Clients, servers and the machine with the bridge are namespaces, connected by ve
 """
 
 import contextlib
+import fcntl
 import json
+import os
 import re
 import signal
 import struct
@@ -20,7 +22,7 @@ import pytest
 from sojourn.live import sockets
 from support.live_probe import exclusively, folder, link, needed, program, saved
 from support.shell import environment
-from support.testbed import Listener, Machine, connect, kill_runs, machines
+from support.testbed import Listener, Machine, connect, entered, kill_runs, machines
 
 __all__ = ["folder"]
 
@@ -180,13 +182,99 @@ def test_tags_and_unknown_protocols_pass_unchanged(bed: Bed, folder: Path) -> No
     assert found == [(plain, None), (tagged[:12] + tagged[16:], 0x2000 | VLAN)]
 
 
+@pytest.mark.parametrize("mtu", [1504, 1508])
+def test_frames_with_more_tags_than_the_mtu_has_room_for_are_named(
+    bed: Bed, folder: Path, mtu: int
+) -> None:
+    packet = struct.pack("!H", 0x88B5) + b"full".ljust(1500, b"\0")
+    customer, service = (struct.pack("!HH", kind, VLAN) for kind in (0x8100, 0x88A8))
+    head = frame(1, 2, 0)[:12]
+    sent = {"none": b"", "802.1Q": customer, "802.1ad": service, "QinQ": service + customer}
+    for machine, name, size in (
+        (bed.client, "c0", 1600),
+        (bed.server, "s0", 1600),
+        (bed.middle, "b0", mtu),
+        (bed.middle, "b1", mtu),
+    ):
+        machine.run("ip", "link", "set", name, "mtu", f"{size}")
+    near, far = Listener(bed.client, "c0"), Listener(bed.server, "s0")
+    try:
+        with bed.bridged(folder, "--out", "result"):
+            far.frames()
+            for tags in sent.values():
+                near.send(head + tags + packet)
+            time.sleep(0.5)
+            found = [(len(data), tag) for data, tag in far.frames() if b"full" in data]
+    finally:
+        near.close()
+        far.close()
+    # A packet socket shows a frame without its first tag.
+    all_of_them = [(1514, None), (1514, VLAN), (1514, VLAN), (1518, VLAN)]
+    facts = {fact["name"]: fact for fact in saved(folder).provenance["validity"]}
+    lost = facts["lost_outside_queue"]
+    if mtu == 1508:
+        assert found == all_of_them
+        assert lost["passed"], lost
+    else:
+        assert found == all_of_them[:3]
+        assert "1 written to b1 (Message too long)" in lost["value"]
+        assert not lost["passed"]
+
+
+# From if_tun.h and virtio_net.h of the kernel.
+TUNSETIFF = 0x400454CA
+IFF_TAP_NO_PI_VNET_HDR = 0x0002 | 0x1000 | 0x4000
+NEEDS_CHECKSUM, MERGED_FRAGMENTS = 1, 3
+
+
+def test_a_merged_packet_that_the_kernel_cannot_describe_does_not_end_the_bridge(
+    bed: Bed, folder: Path
+) -> None:
+    with entered(bed.middle.name):
+        try:
+            tap = os.open("/dev/net/tun", os.O_RDWR)
+        except OSError as error:
+            pytest.skip(f"no TAP device: {error}")
+    try:
+        name = struct.pack("16sH22x", b"tap0", IFF_TAP_NO_PI_VNET_HDR)
+        fcntl.ioctl(tap, TUNSETIFF, name)
+        bed.middle.run("ip", "link", "set", "tap0", "up")
+        far = Listener(bed.server, "s0")
+        datagram = bytes([0x45, 0]) + struct.pack("!HHHBBH", 3028, 1, 0, 64, 17, 0)
+        datagram += bytes([192, 0, 2, 1, 192, 0, 2, 2]) + struct.pack("!HHHH", 7, 7, 3008, 0)
+        merged = frame(1, 2, 0x0800)[:14] + datagram + bytes(3000)
+        header = struct.pack("=BBHHHH", NEEDS_CHECKSUM, MERGED_FRAGMENTS, 42, 1000, 34, 6)
+        plain = frame(1, 2, 0x88B5)
+        words = ("bridge", "tap0", "b1", *LINE, "--duration", "4s", "--out", "result")
+        with exclusively(), bed.middle.user.popen(*words, folder=folder) as process:
+            # The bridge runs as soon as frames pass.
+            found: list[bytes] = []
+            while not found and process.poll() is None:
+                os.write(tap, bytes(10) + plain)
+                time.sleep(0.05)
+                found = [data for data, _ in far.frames() if b"frame of a test" in data]
+            os.write(tap, header + merged)
+            os.write(tap, bytes(10) + plain)
+            time.sleep(0.2)
+            found = [data for data, _ in far.frames() if b"frame of a test" in data]
+            _, err = process.communicate(timeout=30)
+        far.close()
+    finally:
+        os.close(tap)
+    assert process.returncode == 0, err
+    assert found[-1] == plain
+    facts = {fact["name"]: fact for fact in saved(folder).provenance["validity"]}
+    assert facts["larger_than_mtu"]["value"] == "1 packets"
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("b0", "b0"), "both interfaces are the same"),
         (("b0", "lo"), "lo is not an Ethernet interface"),
         (("b0", "nosuch"), "there is no interface nosuch"),
-        (("b0", "x0"), "x0 carries the default route of the machine"),
+        (("b0", "x0"), "x0 carries the default route of the machine;"),
+        (("b0", "low0"), "low0 carries the default route of the machine, through bridge0;"),
         (("b0", "down0"), "down0 is down"),
         (("b0", "small0"), "the MTU of b0 is 1500, that of small0 is 1400"),
         (("b0", "port0"), "port0 belongs to a bridge, bond or VRF"),
@@ -199,6 +287,14 @@ def test_an_interface_that_cannot_be_bridged_is_refused(
     middle.run("ip", "route", "add", "default", "via", "192.0.2.9", "dev", "x0")
     for name in ("down0", "small0", "port0"):
         middle.run("ip", "link", "add", name, "type", "veth", "peer", "name", f"{name}p")
+    # A VLAN of low0 is in a bridge, which has another default route.
+    middle.run("ip", "link", "add", "low0", "type", "veth", "peer", "name", "low0p")
+    middle.run("ip", "link", "add", "link", "low0", "name", "low0.7", "type", "vlan", "id", "7")
+    middle.run("ip", "link", "add", "bridge0", "type", "bridge")
+    middle.run("ip", "link", "set", "low0.7", "master", "bridge0")
+    for name in ("low0", "low0.7", "bridge0"):
+        middle.run("ip", "link", "set", name, "up")
+    middle.run("ip", "route", "add", "default", "dev", "bridge0", "metric", "99")
     middle.run("ip", "link", "set", "small0", "mtu", "1400", "up")
     middle.run("ip", "link", "add", "br0", "type", "bridge")
     middle.run("ip", "link", "set", "port0", "master", "br0", "up")
@@ -207,6 +303,18 @@ def test_an_interface_that_cannot_be_bridged_is_refused(
     assert done.returncode == 3
     assert done.stderr.startswith(f"sojourn: {said}"), done.stderr
     assert middle.state() == before
+
+
+def test_an_interface_with_the_default_route_is_bridged_on_request(bed: Bed, folder: Path) -> None:
+    bed.middle.run("ip", "route", "add", "default", "via", "192.0.2.9", "dev", "x0")
+    words = ("bridge", "b0", "x0", *LINE, "--duration", "1s", "--out", "result")
+    # A result that is replaced is another matter.
+    refused = bed.middle.user.run(*words, "--force", folder=folder)
+    assert refused.returncode == 3, refused.stderr
+    assert "permit it (--default-route)" in refused.stderr
+    done = bed.middle.user.run(*words, "--default-route", folder=folder)
+    assert done.returncode in (0, 1), done.stderr
+    assert (folder / "result").is_dir()
 
 
 def test_an_interface_is_in_one_bridge_at_a_time(bed: Bed, folder: Path) -> None:

@@ -8,6 +8,12 @@ use crate::ethernet::{self, Offload, Segments};
 use crate::flows::Side;
 use crate::sys::{self, Arrival, BATCH, Overflow};
 
+/// Whether the kernel has discarded a merged frame that the header in front of frames has no kind for: of SCTP, and
+/// before Linux 6.2 of UDP.
+fn is_undescribed(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::InvalidInput
+}
+
 /// Memory to read frames with.
 #[derive(Debug)]
 pub(super) struct Framing {
@@ -47,6 +53,10 @@ impl Datapath<'_, '_> {
         let read = match sys::receive_frames(socket, buffers, arrivals, overflow) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+            Err(error) if is_undescribed(&error) => {
+                self.counted.unreadable += 1;
+                return Ok(1);
+            }
             result => result?,
         };
         if is_full {

@@ -62,7 +62,8 @@ fn run(rate: &str, buffers: usize, packets: u8, ms: u64) -> (Counted, Vec<u8>) {
 fn packets_arrive_in_their_order_if_there_are_buffers_for_all_of_them() {
     let (counted, numbers) = run("1gbit", 256, 40, 100);
     assert!(numbers.into_iter().eq(0..40));
-    assert_eq!((counted.read, counted.lost, counted.refused), (40, 0, 0));
+    assert_eq!((counted.read, counted.lost), (40, 0));
+    assert!(counted.refused.iter().all(|side| side.count == 0));
 }
 
 #[test]

@@ -7,6 +7,7 @@ const TCP_OVER_IPV4: Offload = Offload {
     split: Some(Split {
         size: 1_000,
         is_tcp: true,
+        has_ecn: true,
     }),
 };
 
@@ -83,6 +84,28 @@ fn a_merged_frame_of_tcp_is_split_as_its_sender_would_have_sent_it() {
 }
 
 #[test]
+fn all_segments_keep_a_bit_of_accurate_ecn() {
+    const ACK_CWR: u8 = 0x90;
+    let frame = tcp(&[7; 2_500], false, ACK_CWR);
+    let flags_with = |kind| {
+        // The checksum from byte 34 on, at 16, and segments of 1,000 bytes.
+        let mut header = [0; Offload::LENGTH];
+        (header[0], header[1]) = (1, kind);
+        for (at, value) in [(4, 1_000_u16), (6, 34), (8, 16)] {
+            header[at..at + 2].copy_from_slice(&value.to_ne_bytes());
+        }
+        let segments = Segments::of(&frame, &Offload::of(header).unwrap()).unwrap();
+        [0, 1, 2].map(|n| {
+            let mut buffer = [0; 1_600];
+            segments.write(n, &mut buffer).unwrap();
+            buffer[34 + 13]
+        })
+    };
+    assert_eq!(flags_with(0x01), [ACK_CWR; 3]);
+    assert_eq!(flags_with(0x81), [ACK_CWR, 0x10, 0x10]);
+}
+
+#[test]
 fn a_merged_frame_of_udp_is_split_into_datagrams() {
     let mut frame = tcp(&[], false, 0)[..34].to_vec();
     frame[23] = 17;
@@ -93,6 +116,7 @@ fn a_merged_frame_of_udp_is_split_into_datagrams() {
         split: Some(Split {
             size: 600,
             is_tcp: false,
+            has_ecn: false,
         }),
     };
     let segments = Segments::of(&frame, &offload).unwrap();
