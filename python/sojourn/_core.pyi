@@ -1036,8 +1036,8 @@ def run_program(
 
     With `internet`, the program reaches the network of the machine. `bridge` names two interfaces
     of the machine, whose packets cross the links in place of those of a program; with
-    `default_route`, also interfaces with the default route of the machine. `interop` has two networks of the machine,
-    and what happens to packets between them.
+    `default_route`, also interfaces with the default route of the machine. `interop` has two
+    networks of the machine, and what happens to packets between them.
     `watch` is called once per second, on the main thread, with the links in the last second, as
     JSON: from the start if `links` or `flows` is set, otherwise once `control` asks for it; with
     `flows` also the transport flows of each link.

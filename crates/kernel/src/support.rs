@@ -85,7 +85,10 @@ fn of_link(link: &LinkConfig, has_modules: bool) -> Vec<Missing> {
     let mut note = |key, what: &'static str| missing.push((key, what.into()));
     // Of other queues in which the kernel marks, `tc` has no line.
     if link.qdisc.kind() == "cake_mq" {
-        note("qdisc", "the statistics of `cake_mq`, which are those of its parts");
+        note(
+            "qdisc",
+            "the statistics of `cake_mq`, which are those of its parts",
+        );
     }
     if link.radio.is_some() {
         note("medium", "a wireless link");

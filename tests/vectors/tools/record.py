@@ -77,6 +77,7 @@ export GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2,-AVX512F,-AVX512VL,-AVX2_Usable
 mount -t proc proc /proc; mount -t sysfs sysfs /sys
 mount -t tmpfs tmpfs /run; mkdir -p /run/netns
 cd {folder}; exec >log 2>&1
+for file in /proc/sys/net/ipv6/conf/*/disable_ipv6; do test -e $file && echo 1 >$file; done
 {load}
 ip netns add c; ip netns add s
 ip link add c0 netns c address 02:00:00:00:01:02 type veth peer name r0 address 02:00:00:00:01:01
