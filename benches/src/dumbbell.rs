@@ -216,11 +216,20 @@ pub const SHORT: Dumbbell = Dumbbell {
     ..FOUR_FLOWS
 };
 
+/// The same with a queue of 1,024 classes.
+const SHORT_DRR: Dumbbell = Dumbbell {
+    name: "short_drr",
+    what: "the same with DRR",
+    qdisc: "drr",
+    ..SHORT
+};
+
 impl Dumbbell {
-    /// The scenario called `name`: one of S1 to S5, of [`TRANSPORTS`] or of [`MANY_FLOWS`].
+    /// The scenario called `name`: one of S1 to S5, of [`TRANSPORTS`], of [`MANY_FLOWS`], or a short run.
     pub fn named(name: &str) -> Option<Self> {
-        let all = DUMBBELLS.into_iter().chain(TRANSPORTS);
-        all.chain(MANY_FLOWS).find(|d| d.name == name)
+        let all = DUMBBELLS.into_iter().chain(TRANSPORTS).chain(MANY_FLOWS);
+        let mut all = all.chain([SHORT, SHORT_DRR]);
+        all.find(|d| d.name == name)
     }
 
     /// The place of the bottleneck in [`Config::links`].

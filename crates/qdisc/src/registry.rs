@@ -297,7 +297,7 @@ pub type Sfb<P> = sfb::Sfb<P, AnyQdisc<P>>;
 /// Parameters of [`Drr`], whose leaves can be any disciplines.
 pub type DrrParams = drr::DrrParams<QdiscSpec>;
 /// DRR over any disciplines.
-pub type Drr<P> = drr::Drr<P, AnyQdisc<P>>;
+pub type Drr<P> = drr::Drr<P, AnyQdisc<P>, QdiscSpec>;
 /// Parameters of [`Prio`], whose leaves can be any disciplines.
 pub type PrioParams = prio::PrioParams<QdiscSpec>;
 /// Strict priority over any disciplines.

@@ -25,10 +25,10 @@
 
 use sojourn_net::{Bytes, Instant, Packet, Rate, Rng};
 
-use crate::contract::{Backlog, Observer, Qdisc, Statistic};
+use crate::contract::{Backlog, ClassId, Observer, Qdisc, Statistic};
 use crate::parameters::{Kind, LINUX, Leaf, LeafList, LinkFacts, Params, TcStatistics, parameters};
 use crate::parts::classes::Classes;
-use crate::parts::leaf;
+use crate::parts::leaf::{self, Leaves};
 use crate::parts::round::{FlowId, Round};
 
 parameters! {
@@ -48,7 +48,7 @@ parameters! {
 }
 
 impl<L: Leaf> Params for DrrParams<L> {
-    type Queue<P: Packet> = Drr<P, L::Queue<P>>;
+    type Queue<P: Packet> = Drr<P, L::Queue<P>, L>;
 
     const KINDS: &'static [Kind<Self>] = &[Kind {
         name: "drr",
@@ -61,7 +61,7 @@ impl<L: Leaf> Params for DrrParams<L> {
         parameters: Self::PARAMETERS,
     }];
 
-    const TC_STATISTICS: TcStatistics = TcStatistics::of(&[]).with_leaves("classes");
+    const TC_STATISTICS: TcStatistics = TcStatistics::of(&[]).with_leaves(LIST);
 
     fn conflict(&self) -> Option<String> {
         leaf::conflict(&self.leaf, self.classes)
@@ -75,19 +75,23 @@ impl<L: Leaf> Params for DrrParams<L> {
         self.quantum.get_or_insert(link.mtu);
     }
 
-    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Drr<P, L::Queue<P>> {
-        let queues = leaf::build(&self.leaf, self.classes, link, &rng);
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Drr<P, L::Queue<P>, L> {
+        let leaves = Leaves::new(&self.leaf, link, &rng);
         let quantum = self.quantum.unwrap_or(link.mtu);
-        Drr::new(queues, self.classes, quantum, rng)
+        Drr::new(leaves, self.classes, quantum, rng)
     }
 }
 
-/// Deficit round robin.
+/// Deficit round robin over the classes that have received a packet, and those that need none.
 #[derive(Clone, Debug)]
-pub struct Drr<P, Q> {
+pub struct Drr<P, Q, L> {
     quantum: Bytes,
     perturbation: u64,
     number: u32,
+    /// The place of each class in `classes`, `turns` and `links`; [`FlowId::NONE`]: it has not been used.
+    places: Vec<FlowId>,
+    // Boxed, since it is large and seldom used.
+    leaves: Box<Leaves<L>>,
     classes: Classes<Q, P>,
     turns: Vec<Turn>,
     round: Round,
@@ -97,6 +101,9 @@ pub struct Drr<P, Q> {
     active: usize,
 }
 
+/// The part of the statistics with one entry per class.
+const LIST: &str = "classes";
+
 #[derive(Clone, Debug)]
 struct Turn {
     in_round: bool,
@@ -104,23 +111,70 @@ struct Turn {
     deficit: Bytes,
 }
 
-impl<P: Packet, Q: Qdisc<P>> Drr<P, Q> {
-    fn new(queues: Vec<Q>, number: u32, quantum: Bytes, mut rng: Rng) -> Self {
-        let idle = Turn {
-            in_round: false,
-            deficit: Bytes(0),
-        };
-        Self {
+impl<P: Packet, L: Leaf> Drr<P, L::Queue<P>, L> {
+    fn new(leaves: Leaves<L>, number: u32, quantum: Bytes, mut rng: Rng) -> Self {
+        let mut drr = Self {
             // A quantum of nothing would never let a packet go.
             quantum: quantum.max(Bytes(1)),
             perturbation: rng.next_u64(),
             number,
-            turns: vec![idle; queues.len()],
-            links: vec![FlowId::NONE; queues.len()],
-            classes: Classes::new(Some("class"), queues),
+            places: vec![FlowId::NONE; number as usize],
+            leaves: Box::new(leaves),
+            classes: Classes::named(Vec::new(), Vec::new()),
+            turns: Vec::new(),
             round: Round::EMPTY,
+            links: Vec::new(),
             active: 0,
+        };
+        drr.use_first(drr.leaves.needed_from_start(drr.places.len()));
+        drr
+    }
+
+    /// Builds those of the first `number` classes that have not been used.
+    fn use_first(&mut self, number: usize) {
+        for class in 0..number {
+            if self.places[class] == FlowId::NONE {
+                self.use_class(class);
+            }
         }
+    }
+
+    /// Builds a class that has not been used; returns its place.
+    #[cold]
+    fn use_class(&mut self, class: usize) -> FlowId {
+        #[expect(clippy::cast_possible_truncation, reason = "as many as `number`")]
+        let place = FlowId::at(self.classes.len() as u32);
+        self.places[class] = place;
+        let queue = self.leaves.build(class);
+        self.classes.add(ClassId::numbered("class", class), queue);
+        self.turns.push(Turn {
+            in_round: false,
+            deficit: Bytes(0),
+        });
+        self.links.push(FlowId::NONE);
+        place
+    }
+
+    /// The statistics or the state of all classes in their order; `numbers` returns those of the class at a place, as of
+    /// a class of another number. All classes that have not been used have the same.
+    fn of_all(
+        &self,
+        numbers: impl Fn(&Classes<L::Queue<P>, P>, usize, usize) -> Vec<Statistic>,
+    ) -> Vec<Statistic> {
+        let unused = self.places.iter().position(|&place| place == FlowId::NONE);
+        let idle = unused.map_or_else(Vec::new, |class| {
+            let fresh = Classes::new(None, vec![self.leaves.build(class)]);
+            numbers(&fresh, 0, class)
+        });
+        let mut all = Vec::with_capacity(idle.len() * self.places.len());
+        for (class, &place) in self.places.iter().enumerate() {
+            if place == FlowId::NONE {
+                all.extend(idle.iter().map(|number| number.within(LIST, class)));
+            } else {
+                all.extend(numbers(&self.classes, place.index(), class));
+            }
+        }
+        all
     }
 
     /// Ends the turn of the first class of the round.
@@ -144,12 +198,16 @@ impl<P: Packet, Q: Qdisc<P>> Drr<P, Q> {
     }
 }
 
-impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Drr<P, Q> {
+impl<P: Packet, L: Leaf> Qdisc<P> for Drr<P, L::Queue<P>, L> {
     const TIMED: bool = true;
 
     #[inline]
     fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
-        let class = self.classify(&pkt);
+        let number = self.classify(&pkt).index();
+        let mut class = self.places[number];
+        if class == FlowId::NONE {
+            class = self.use_class(number);
+        }
         self.classes.enqueue(class.index(), now, pkt, obs);
         let turn = &mut self.turns[class.index()];
         if !turn.in_round && !self.classes.is_empty(class.index()) {
@@ -209,6 +267,8 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Drr<P, Q> {
     }
 
     fn on_link_rate(&mut self, now: Instant, rate: Rate) {
+        // A leaf that is built later would not know the rate.
+        self.use_first(self.places.len());
         self.classes.on_link_rate(now, rate);
     }
 
@@ -217,11 +277,11 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Drr<P, Q> {
     }
 
     fn statistics(&self) -> Vec<Statistic> {
-        self.classes.statistics("classes")
+        self.of_all(|classes, place, class| classes.statistics_of(place, LIST, class).collect())
     }
 
     fn state(&self, now: Instant) -> Vec<Statistic> {
-        self.classes.state("classes", now)
+        self.of_all(|classes, place, class| classes.state_of(place, LIST, class, now).collect())
     }
 }
 

@@ -23,7 +23,7 @@ enum Names {
     /// This name and the place of the class.
     Numbered(&'static str),
     /// A name for each.
-    Each(Box<[ClassId]>),
+    Each(Vec<ClassId>),
 }
 
 #[derive(Clone, Debug)]
@@ -36,6 +36,20 @@ struct Class<Q, P> {
     offered: u64,
     sent: u64,
     sent_bytes: u64,
+}
+
+impl<Q: Qdisc<P>, P: Packet> Class<Q, P> {
+    fn new(queue: Q) -> Self {
+        Self {
+            backlog: Backlog::default(),
+            next_timer: queue.next_timer(),
+            queue,
+            head: None,
+            offered: 0,
+            sent: 0,
+            sent_bytes: 0,
+        }
+    }
 }
 
 /// Forwards events with the class of this discipline, and suppresses the classes of inner queues.
@@ -90,19 +104,22 @@ impl<Q: Qdisc<P>, P: Packet> Classes<Q, P> {
 
     /// Classes that reports call `ids`, one per queue.
     pub(crate) fn named(ids: Vec<ClassId>, queues: Vec<Q>) -> Self {
-        Self::with_names(Names::Each(ids.into()), queues)
+        Self::with_names(Names::Each(ids), queues)
+    }
+
+    /// Adds a class to [`Classes::named`] ones; its place is the next.
+    pub(crate) fn add(&mut self, id: ClassId, queue: Q) {
+        if let Names::Each(ids) = &mut self.names {
+            ids.push(id);
+        }
+        let class = Class::new(queue);
+        let timers = [self.next_timer, class.next_timer];
+        self.next_timer = timers.into_iter().flatten().min();
+        self.each.push(class);
     }
 
     fn with_names(names: Names, queues: Vec<Q>) -> Self {
-        let each = queues.into_iter().map(|queue| Class {
-            backlog: Backlog::default(),
-            next_timer: queue.next_timer(),
-            queue,
-            head: None,
-            offered: 0,
-            sent: 0,
-            sent_bytes: 0,
-        });
+        let each = queues.into_iter().map(Class::new);
         let mut classes = Self {
             names,
             each: each.collect(),
@@ -140,7 +157,7 @@ impl<Q: Qdisc<P>, P: Packet> Classes<Q, P> {
             Names::Numbered(name) => (0..self.each.len())
                 .map(|class| ClassId::numbered(name, class))
                 .collect(),
-            Names::Each(ids) => ids.to_vec(),
+            Names::Each(ids) => ids.clone(),
             Names::None => self.each.iter().flat_map(|of| of.queue.classes()).collect(),
         }
     }
@@ -245,27 +262,48 @@ impl<Q: Qdisc<P>, P: Packet> Classes<Q, P> {
     /// Packets that each class passed, dropped and holds, and the statistics of its queue; the list
     /// excludes the parts of such a queue.
     pub(crate) fn statistics(&self, list: &'static str) -> Vec<Statistic> {
-        let each = self.each.iter().enumerate().flat_map(|(place, of)| {
-            let waiting = of.backlog.packets as u64;
-            let own = [
-                Statistic::count("bytes", of.sent_bytes),
-                Statistic::count("packets", of.sent),
-                Statistic::count("drops", of.offered - of.sent - waiting),
-                Statistic::count("backlog", of.backlog.bytes.0),
-                Statistic::count("qlen", waiting),
-            ];
-            own.into_iter()
-                .map(move |statistic| statistic.within(list, place))
-                .chain(of_class(of.queue.statistics(), list, place))
-        });
+        let classes = 0..self.each.len();
+        let each = classes.flat_map(|class| self.statistics_of(class, list, class));
         each.collect()
+    }
+
+    /// Those of one class, as of the one at `place`.
+    pub(crate) fn statistics_of(
+        &self,
+        class: usize,
+        list: &'static str,
+        place: usize,
+    ) -> impl Iterator<Item = Statistic> {
+        let of = &self.each[class];
+        let waiting = of.backlog.packets as u64;
+        let own = [
+            Statistic::count("bytes", of.sent_bytes),
+            Statistic::count("packets", of.sent),
+            Statistic::count("drops", of.offered - of.sent - waiting),
+            Statistic::count("backlog", of.backlog.bytes.0),
+            Statistic::count("qlen", waiting),
+        ];
+        own.into_iter()
+            .map(move |statistic| statistic.within(list, place))
+            .chain(of_class(of.queue.statistics(), list, place))
     }
 
     /// The state of the queue of each class, of parts of it excluded.
     pub(crate) fn state(&self, list: &'static str, now: Instant) -> Vec<Statistic> {
-        let each = self.each.iter().enumerate();
-        each.flat_map(|(place, of)| of_class(of.queue.state(now), list, place))
-            .collect()
+        let classes = 0..self.each.len();
+        let each = classes.flat_map(|class| self.state_of(class, list, class, now));
+        each.collect()
+    }
+
+    /// That of one class, as of the one at `place`.
+    pub(crate) fn state_of(
+        &self,
+        class: usize,
+        list: &'static str,
+        place: usize,
+        now: Instant,
+    ) -> impl Iterator<Item = Statistic> {
+        of_class(self.each[class].queue.state(now), list, place)
     }
 
     /// Brings the sums up to date with the queue of one class.

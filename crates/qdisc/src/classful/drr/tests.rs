@@ -16,7 +16,7 @@ fn build(text: &str) -> (AnyQdisc<TestPacket>, Vec<u32>) {
         let pkt = packet(0, *flow, 64);
         FlowId::scaled(pkt.flow().digest(drr.perturbation), drr.number).index()
     };
-    let flows = (0..drr.turns.len()).map(|class| (0..1_000).find(|flow| class_of(flow) == class));
+    let flows = (0..drr.places.len()).map(|class| (0..1_000).find(|flow| class_of(flow) == class));
     let flows = flows.map(|flow| flow.expect("each class has a flow"));
     let flows = flows.collect();
     (queue, flows)
@@ -169,6 +169,52 @@ fn packets_leave_in_the_order_of_the_paper() {
         }
     }
     assert!(left > 80_000 && seen.drops.is_empty(), "only {left} left");
+}
+
+#[test]
+fn a_class_that_is_built_when_used_equals_one_that_is_built_at_the_start() {
+    for kind in crate::catalogue() {
+        let (mut late, flows) = build(&format!("drr classes 8 leaf {}", kind.name));
+        let mut early = late.clone();
+        let AnyQdisc::Drr(drr) = &mut early else {
+            panic!("the same queue");
+        };
+        drr.use_first(8);
+        let mut rng = Rng::new(3);
+        let (mut seen_late, mut seen_early) = (Recorder::default(), Recorder::default());
+        let mut now = Instant::ZERO;
+        for id in 0..4_000 {
+            now += Duration::from_micros(rng.below(400));
+            // A class more from time to time, the last never.
+            let class = usize::try_from(rng.below(1 + id / 600)).unwrap_or(0);
+            let pkt = packet(id, flows[class], 40 + rng.below(1_475));
+            late.enqueue(now, pkt, &mut seen_late);
+            early.enqueue(now, pkt, &mut seen_early);
+            if id == 2_500 {
+                let rate = Rate::mbit(5);
+                late.on_link_rate(now, rate);
+                early.on_link_rate(now, rate);
+            }
+            assert_eq!(late.next_timer(), early.next_timer(), "{}", kind.name);
+            if late.next_timer().is_some_and(|due| due <= now) {
+                late.on_timer(now);
+                early.on_timer(now);
+            }
+            if rng.below(5) < 4 {
+                let (sent, same) = (
+                    late.dequeue(now, &mut seen_late),
+                    early.dequeue(now, &mut seen_early),
+                );
+                assert_eq!(sent, same, "{}: packet {id}", kind.name);
+            }
+            if id % 500 == 0 {
+                assert_eq!(late.statistics(), early.statistics(), "{}", kind.name);
+                assert_eq!(late.state(now), early.state(now), "{}", kind.name);
+            }
+        }
+        assert_eq!(seen_late.drops, seen_early.drops, "{}", kind.name);
+        assert_eq!(seen_late.marks, seen_early.marks, "{}", kind.name);
+    }
 }
 
 #[test]
