@@ -83,12 +83,14 @@ pub(crate) fn check(
 fn of_link(link: &LinkConfig, has_modules: bool) -> Vec<Missing> {
     let mut missing = Vec::new();
     let mut note = |key, what: &'static str| missing.push((key, what.into()));
-    // Of other queues in which the kernel marks, `tc` has no line.
-    if link.qdisc.kind() == "cake_mq" {
-        note(
+    // Their statistics have another form, so that marks would be missing.
+    match link.qdisc.kind() {
+        "cake_mq" => note(
             "qdisc",
             "the statistics of `cake_mq`, which are those of its parts",
-        );
+        ),
+        "dualpi2" => note("qdisc", "the statistics of `dualpi2`"),
+        _ => {}
     }
     if link.radio.is_some() {
         note("medium", "a wireless link");

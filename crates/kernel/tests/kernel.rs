@@ -243,7 +243,7 @@ fn queues_whose_marks_are_not_read_are_refused() {
     for queue in ["cake_mq", "dualpi2"] {
         let text = SCENARIO.replace("qdisc = \"pie\"", &format!("qdisc = \"{queue}\""));
         let refused = kernel.check(&plan(&text)).unwrap_err().to_string();
-        assert!(refused.contains("links[1].qdisc"), "{refused}");
+        assert!(refused.contains("links[0].qdisc"), "{refused}");
     }
     // The kernel's has RED, which marks.
     let red = SCENARIO.replace("qdisc = \"pie\"", "qdisc = \"sfq ecn\"");

@@ -44,7 +44,9 @@ class BridgePlan(LinePlan):
     rtt: Annotated[str, common.RTT] = "0ms"
     default_route: Annotated[
         bool,
-        Argument(help="Also use an interface with the default route: it cuts the machine off."),
+        Argument(
+            help="Use also the interface that connects this machine to others: it is cut off."
+        ),
     ] = False
 
 

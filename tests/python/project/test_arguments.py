@@ -149,6 +149,7 @@ FREE = (
     "exchange/mahimahi.py",
     "exchange/tc_script.py",
     "host/checks.py",
+    "host/kernels.py",
     "presentation/html.py",
     "report/page.py",
     "studies/bundle.py",

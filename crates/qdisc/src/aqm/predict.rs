@@ -43,6 +43,7 @@
 //! drop the last packet, because parents in the kernel rely on it that a queue with packets gives one.
 
 mod forecast;
+mod growth;
 mod history;
 mod integer;
 
@@ -55,7 +56,8 @@ use crate::parameters::{
     Kind, LinkFacts, PAPER_AND_KERNEL, Params, Profile, parameters, time_text,
 };
 use crate::parts::fifo::Fifo;
-use forecast::{Forecaster, Law, MOST_ROUNDS, Rules, Signal, later};
+use forecast::{Forecaster, Law, Rules, Signal, later};
+use growth::MOST_ROUNDS;
 use history::History;
 use integer::IntegerLaw;
 

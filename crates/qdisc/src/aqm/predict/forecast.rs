@@ -2,14 +2,9 @@
 
 use sojourn_net::{Duration, Instant};
 
+use super::growth::{Growth, LEAST, exact};
 use super::history::History;
 use super::integer::IntegerLaw;
-
-/// Most rounds that a growth is judged by.
-pub(super) const MOST_ROUNDS: usize = 4;
-
-/// Minimum packets in a load for which growth is estimated.
-pub(super) const LEAST: u64 = 2;
 
 /// What a growth of the load must look like; times in ns.
 #[derive(Clone, Debug)]
@@ -111,17 +106,6 @@ struct Candidate {
     /// Number of samples from which the growth is used.
     enough: u32,
     active_until: Instant,
-}
-
-/// An exponential growth as one candidate sees it. In profile `kernel`, ratios are multiples of 2^-24, which are exact.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Growth {
-    /// The load now.
-    pub(super) load: f64,
-    /// By how much it grew in all rounds.
-    pub(super) total: f64,
-    /// Ratio of the largest growth in a round to the smallest.
-    pub(super) spread: f64,
 }
 
 /// A signal is due: what is on its way will fill the link.
@@ -354,11 +338,6 @@ pub(super) fn scaled(time: Duration, factor: f64) -> u64 {
 
 pub(super) fn nanos(time: Duration) -> f64 {
     exact(time.as_nanos())
-}
-
-#[expect(clippy::cast_precision_loss, reason = "exact below 104 days")]
-pub(super) const fn exact(nanos: u64) -> f64 {
-    nanos as f64
 }
 
 #[expect(

@@ -3,7 +3,7 @@
 use sojourn_net::Duration;
 
 use super::PredictParams;
-use super::forecast::{Growth, LEAST, MOST_ROUNDS, exact};
+use super::growth::{Growth, LEAST, MOST_ROUNDS, exact};
 use super::history::History;
 use crate::parts::fixed::{self, MILLION, Q30, millionths};
 

@@ -1,7 +1,7 @@
 //! What counts as a growth, and whether it fills the link.
 
-use super::forecast::Growth;
 use super::*;
+use crate::aqm::predict::growth::Growth;
 use crate::contract::Number;
 
 /// Loads of 2, 3 and 6 in units of ten packets, a window of eight slots each.
