@@ -216,6 +216,39 @@ def test_kills_at_random_moments_leave_the_machine_as_it_was(world: World, folde
     kill_runs(RUN, world.user.prefix, world.host, folder, longest_s=0.5)
 
 
+def test_forwarding_is_restricted_until_it_is_restored(world: World, folder: Path) -> None:
+    before, traces = world.host.state(), Traces()
+    run = connected(world.user, folder, traces)
+    # A guard that gets no processor time after the run was killed.
+    guards = [one for one in traces.look() if name_of(one) == "sojourn-guard"]
+    assert guards
+    for process in guards:
+        os.kill(process, signal.SIGSTOP)
+    try:
+        for process in set(traces.look()) - set(guards):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        run.communicate(timeout=30)
+        time.sleep(0.5)
+        assert any("up0/forwarding:1" in line for line in world.host.state())
+        assert world.host.tables() == ["sojourn-n0"]
+    finally:
+        for process in guards:
+            os.kill(process, signal.SIGCONT)
+    deadline = time.monotonic() + 10
+    while world.host.state() != before:
+        assert time.monotonic() < deadline, set(world.host.state()) ^ set(before)
+        time.sleep(0.1)
+
+
+def name_of(process: int) -> str:
+    """The name of a process; empty if it has ended."""
+    try:
+        return Path(f"/proc/{process}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
 def test_the_next_run_restores_what_remains_if_the_guard_is_killed_too(
     world: World, folder: Path
 ) -> None:
