@@ -34,8 +34,8 @@ pub(crate) struct Forwarding {
 
 impl Forwarding {
     /// Enables forwarding of the packets of an interface of the calling thread's namespace, after `restrict` has created
-    /// the table that restricts it, and is told whether the interface forwarded packets before. The process that restores
-    /// the former value keeps the table until it has done so.
+    /// the table that restricts it; its argument is whether the interface forwarded packets before. The process that
+    /// restores the former value keeps the table until it has done so.
     ///
     /// # Errors
     /// Those of files and system calls, and of `restrict`.
