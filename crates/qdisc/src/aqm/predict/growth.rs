@@ -1,4 +1,4 @@
-//! What both arithmetics of the forecast say of a growth.
+//! What the forecast says of a growth, in real numbers and in integers.
 
 /// Most rounds that a growth is judged by.
 pub(super) const MOST_ROUNDS: usize = 4;
