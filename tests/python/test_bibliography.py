@@ -15,14 +15,6 @@ from support.shell import ROOT, Command, completed
 QUEUES: list[dict[str, Any]] = json.loads(_core.qdisc_catalogue())
 CONTROLS: list[dict[str, Any]] = json.loads(_core.cc_catalogue())
 PROFILES = [(entry["name"], profile) for entry in QUEUES for profile in entry["profiles"]]
-# What a queue needs beside a profile.
-BESIDE = {("afd", "kernel"): " norandom noaccumulate"}
-
-
-def in_profile(name: str, profile: str) -> str:
-    return f"{name} profile {profile}{BESIDE.get((name, profile), '')}"
-
-
 ENTRY = re.compile(r"^@(\w+)\{([\w-]+),$", re.MULTILINE)
 NETWORK = """
 duration = "1s"
@@ -45,7 +37,7 @@ def used(text: str) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize(("name", "profile"), PROFILES)
 def test_every_queue_and_profile_has_a_work(name: str, profile: str) -> None:
-    assert bibliography.of_queue(in_profile(name, profile)).of
+    assert bibliography.of_queue(f"{name} profile {profile}").of
 
 
 @pytest.mark.parametrize("name", [entry["name"] for entry in CONTROLS])
@@ -83,7 +75,7 @@ def test_every_row_of_a_queue_applies_to_a_queue_of_the_catalogue() -> None:
     purposes = {
         purpose
         for name, profile in PROFILES
-        for given in bibliography.of_queue(in_profile(name, profile)).of.values()
+        for given in bibliography.of_queue(f"{name} profile {profile}").of.values()
         for purpose in given
     }
     for text in ("red gentle", "red_ns2 adaptive", "dualpi2 nqb", "dualpi2 queue_protection"):

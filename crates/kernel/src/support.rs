@@ -19,7 +19,7 @@ const MOST_FLOWS: usize = 500;
 /// The guest numbers datagrams in their first bytes.
 const SMALLEST_DATAGRAM: u64 = 4;
 
-const NO_MODULES: &str = "a queue of Sojourn's modules, which this kernel was built without (build it again: sojourn kernel build)";
+const NO_MODULES: &str = "a queue of Sojourn's modules, which this kernel was built without (build it again: sojourn kernel build 6.12 --again)";
 
 /// Checks a plan; `backend` is the name of the kernel, which may have the modules of Sojourn.
 ///

@@ -6,17 +6,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use sojourn_qdisc::testing::{Op, Recorder, TestPacket, check_qdisc, check_reordering_qdisc};
 use sojourn_qdisc::{
-    AnyQdisc, Duration, Ecn, Instant, LinkFacts, Profile, Qdisc, QdiscInfo, QdiscSpec, Rate, Rng,
-    Unit, catalogue,
+    AnyQdisc, Duration, Ecn, Instant, LinkFacts, Qdisc, QdiscSpec, Rate, Rng, Unit, catalogue,
 };
-
-/// What `kind` needs beside `profile`.
-fn needed(kind: &QdiscInfo, profile: Profile) -> &'static str {
-    match (kind.name, profile) {
-        ("afd", Profile::Kernel) => " norandom noaccumulate",
-        _ => "",
-    }
-}
 
 /// Every way to ask for a queue: kind, profile, switches; small limits, so that they bind.
 #[expect(clippy::too_many_lines, reason = "it is a table")]
@@ -186,7 +177,6 @@ fn all_specs() -> Vec<QdiscSpec> {
                         text = format!("{text} {ecn}");
                     }
                     text += limit;
-                    text += needed(&kind, *profile);
                     specs.push(QdiscSpec::parse(&text).unwrap());
                     if kind.name == "red" && ecn == "ecn" && !text.contains("leaf") {
                         specs.push(QdiscSpec::parse(&(text + " nodrop")).unwrap());
@@ -317,8 +307,7 @@ fn no_queue_holds_more_packets_than_its_limit() {
             continue;
         }
         for profile in kind.profiles {
-            let beside = needed(&kind, *profile);
-            let text = format!("{} profile {profile} limit {LIMIT}{beside}", kind.name);
+            let text = format!("{} profile {profile} limit {LIMIT}", kind.name);
             let mut queue = build(&QdiscSpec::parse(&text).unwrap(), 1);
             let (mut seen, mut most) = (Recorder::default(), 0);
             for id in 0..200 {

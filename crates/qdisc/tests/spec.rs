@@ -904,7 +904,7 @@ fn values(unit: Unit, default: &str) -> Vec<String> {
 
 /// What some parameters need beside them.
 const COMPANY: &str = "; ecn; profile rfc; profile linux; profile linux-6.12; limit 60000 min 2000; \
-                       queue_protection; norandom noaccumulate; ce_threshold 1ms; classes (name a rate 8mbit)";
+                       queue_protection; ce_threshold 1ms; classes (name a rate 8mbit)";
 
 #[test]
 fn every_parameter_can_be_set_and_is_read_back() {

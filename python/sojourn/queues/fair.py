@@ -977,8 +977,8 @@ class Afd(Queue):
         Mark ECN-capable packets instead of dropping them. Default: off.
         Source: addition.
     profile
-        Real numbers, or the integers of Sojourn's kernel module. One of ``"paper"``, ``"kernel"``.
-        Default: paper.
+        Real numbers, or the integers of Sojourn's kernel module. One of ``"paper"``. Default:
+        paper.
         Source: Sojourn parameter.
     """
 
@@ -997,11 +997,11 @@ class Afd(Queue):
     tolerance: float | None = None
     gain: float | None = None
     ecn: bool | None = None
-    profile: Literal["paper", "kernel"] | None = None
+    profile: Literal["paper"] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AfqKernel2012(Afd):
+class AfqKernel2012(Queue):
     """afd as in the AFQ module of 2012: one thousandth of the drop probability (reconstructed).
 
     Source: the AFQ module of 2012 that AFCD was compared with, for Linux 3.6. Reconstructed: the
@@ -1061,3 +1061,18 @@ class AfqKernel2012(Afd):
     """
 
     kind: ClassVar[str] = "afq_kernel2012"
+
+    limit: int | None = None
+    shadow: int | None = None
+    table: int | None = None
+    sample: int | None = None
+    random: bool | None = None
+    accumulate: bool | None = None
+    tupdate: str | None = None
+    alpha: float | None = None
+    beta: float | None = None
+    qtarget: int | None = None
+    tolerance: float | None = None
+    gain: float | None = None
+    ecn: bool | None = None
+    profile: Literal["paper", "kernel"] | None = None

@@ -141,7 +141,7 @@ impl Params for AfdParams {
                       (reconstructed)",
             source: "Pan, Breslau, Prabhakar and Shenker, CCR 33(2), 2003, as cited in later publications",
             reconstruction: RECONSTRUCTION,
-            profiles: PAPER_AND_KERNEL,
+            profiles: &[Profile::Paper],
             start: Self::default,
             parameters: Self::PARAMETERS,
         },
@@ -166,6 +166,14 @@ impl Params for AfdParams {
             parameters: Self::PARAMETERS,
         },
     ];
+
+    fn kind(&self) -> &'static str {
+        // The module has AFQ only.
+        match self.profile {
+            Profile::Kernel => "afq_kernel2012",
+            _ => Self::page(),
+        }
+    }
 
     fn conflict(&self) -> Option<String> {
         let given = [("random", self.random), ("accumulate", self.accumulate)];

@@ -26,7 +26,7 @@ pub struct ModuleQueue {
 
 /// A queue that a module has.
 struct Source {
-    kind: &'static str,
+    page: &'static str,
     name: &'static str,
     module: &'static str,
     /// What the names of its parameters begin with.
@@ -37,35 +37,35 @@ struct Source {
 
 const MODULES: &[Source] = &[
     Source {
-        kind: "cocoa",
+        page: "cocoa",
         name: "cocoa",
         module: "sch_cocoa",
         prefix: "",
         lacks: &[("pacing", "off"), ("profile", "paper")],
     },
     Source {
-        kind: "afcd",
+        page: "afcd",
         name: "afcd",
         module: "sch_afcd",
         prefix: "",
         lacks: &[],
     },
     Source {
-        kind: "afd",
+        page: "afd",
         name: "afq",
         module: "sch_afcd",
         prefix: "afq_",
         lacks: &[("random", "off"), ("accumulate", "off"), ("tupdate", "")],
     },
     Source {
-        kind: "floq",
+        page: "floq",
         name: "floq",
         module: "sch_floq",
         prefix: "",
         lacks: &[],
     },
     Source {
-        kind: "predict",
+        page: "predict",
         name: "predict",
         module: "sch_predict",
         prefix: "",
@@ -81,8 +81,8 @@ impl QdiscSpec {
     /// # Errors
     /// If the module does not have one of the parameters.
     pub fn module_queue(&self, rate: Rate) -> Option<Result<ModuleQueue, ParameterError>> {
-        let kind = self.kind();
-        let module = MODULES.iter().find(|module| module.kind == kind)?;
+        let page = self.entry()?.0.page?;
+        let module = MODULES.iter().find(|module| module.page == page)?;
         Some(self.of_module(module, rate))
     }
 
@@ -104,7 +104,7 @@ impl QdiscSpec {
                 (None, _) => {}
                 (Some((_, only)), Some(text)) if !only.is_empty() && text != only => {
                     return Err(ParameterError::Conflict {
-                        kind: module.kind,
+                        kind: self.kind(),
                         why: format!("the kernel module has no {}", shown(parameter, text)),
                     });
                 }
@@ -205,11 +205,11 @@ mod tests {
                 // The sources of a crate alone do not have them.
                 return;
             };
-            let made = match module.kind {
+            let made = match module.page {
                 "afd" => queue("afq"),
                 kind => queue(kind),
             };
-            for (name, _) in made.expect(module.kind).parameters {
+            for (name, _) in made.expect(module.page).parameters {
                 let declared = format!("module_param_named({name},");
                 assert!(source.contains(&declared), "{file}: {name}");
             }
