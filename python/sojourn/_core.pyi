@@ -101,6 +101,8 @@ __all__ = [
 _Direction: TypeAlias = Literal["forward", "reverse"]
 _Ecn: TypeAlias = Literal["not-ect", "ect0", "ect1", "ce"]
 _Arrived: TypeAlias = tuple[int, float, _Direction, bytes, _Ecn, int, int, float]
+# What means are of, and the mean of each part.
+_Means: TypeAlias = list[tuple[str, list[float | None]]]
 # Time, direction, packet, size, kind, reason, time since the packet was offered.
 _Kind: TypeAlias = Literal["offered", "dropped", "marked", "departed", "lost", "arrived"]
 _Happened: TypeAlias = tuple[float, _Direction, int, int, _Kind, str | None, float | None]
@@ -323,6 +325,45 @@ class Table:
 
     def columns(self, piece: int, names: Sequence[str]) -> list[list[Any]]:
         """Return columns of a piece as lists: texts, numbers or flags, and None for null."""
+
+    def part_means(
+        self,
+        value: str,
+        *,
+        of: str | None = None,
+        weight: str | None = None,
+        warmup_s: float,
+        duration_s: float,
+        parts: int,
+    ) -> list[tuple[str, int, _Means]]:
+        """Average a column in each of `parts` parts of the measured time of each run.
+
+        Returns arm, replication, and the means by what they are of, in alphabetical order; None
+        where there is no value. `of` is the column with what a value is of, and `weight` the
+        column with its weight.
+        """
+
+    def load_means(
+        self, flows: Table, warmup_s: float, duration_s: float, parts: int
+    ) -> list[tuple[str, int, list[tuple[float, float, float]], _Means]]:
+        """Average the goodput of each direction likewise, from ``flow_series``.
+
+        Returns arm, replication, when each flow of the load sent (start, end and interval of its
+        series), and the means.
+        """
+
+    def stuck(self) -> list[tuple[str, int, str, float, int, float]]:
+        """Return the stretches in which a queue sent nothing although packets waited.
+
+        They are arm, replication, link, the end of the first interval, the number of intervals,
+        and the largest backlog in bytes, from ``link_series``.
+        """
+
+    def replies(self, warmup_s: float) -> list[tuple[str, int, int]]:
+        """Count the replies to the pings of each run that were sent at or after a time.
+
+        Returns arm, replication and number, from ``pings``.
+        """
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -757,11 +798,14 @@ def check_capture(scenario: Scenario, backend: str | None = None) -> None:
 def default_max_memory() -> int | None:
     """Return 80 % of the memory of this process in bytes; None if the system names no limit."""
 
-def estimate(scenario: Scenario, *, jobs: int | None = None, metrics: bool = False) -> str:
+def estimate(
+    scenario: Scenario, *, jobs: int | None = None, metrics: bool = False, stored: bool = False
+) -> str:
     """Estimate packets, events, CPU time and memory of the runs of a scenario, as JSON.
 
     {runs, packets, events, cpu_s, peak_memory_bytes, memory: [{place, cause, bytes}]}. With
-    `metrics`, only the metrics of runs are kept, not their tables.
+    `metrics`, only the metrics of runs are kept, not their tables; with `stored`, their series
+    stay in the run store.
     """
 
 def limit_memory(limit: int | None, *, worker: bool = False) -> None:

@@ -55,6 +55,8 @@ const STATE: (u64, u64) = (64, 130);
 const ROWS: u64 = 3_000;
 /// Fixed cost of the tables of a run, one array per column, and of its metrics.
 const PIECE: u64 = 190_000;
+/// The same if the series stay in the run store, and the totals of 64 runs share their arrays.
+const SHARED_PIECE: u64 = 2_000;
 /// The metrics of a run whose tables are not kept, as a row and in the table of all runs, and what each link adds.
 const METRICS: (u64, u64) = (800, 60);
 
@@ -63,6 +65,8 @@ const METRICS: (u64, u64) = (800, 60);
 pub enum Kept {
     /// Its tables.
     Tables,
+    /// Its tables of totals; the series stay in the run store.
+    Totals,
     /// Its metrics.
     Metrics,
 }
@@ -144,12 +148,17 @@ struct Run {
 
 /// Estimates the runs of `scenario` with `jobs` concurrent runs; `None` is one per processor.
 pub fn estimate(scenario: &Scenario, jobs: Option<NonZeroUsize>, of: Kept) -> Estimate {
+    let replications = u64::from(scenario.replications());
+    let runs = replications * scenario.arms().len() as u64;
+    let processes = on_processes(scenario, jobs, runs);
+    // Worker processes return tables, which are put together in memory.
+    let of = match of {
+        Kept::Totals if processes => Kept::Tables,
+        of => of,
+    };
     let arms: Vec<Run> = (0..scenario.arms().len())
         .map(|arm| run(scenario, arm, of))
         .collect();
-    let replications = u64::from(scenario.replications());
-    let runs = replications * arms.len() as u64;
-    let processes = on_processes(scenario, jobs, runs);
     let jobs = jobs.or_else(|| thread::available_parallelism().ok());
     let at_once = (jobs.map_or(1, NonZeroUsize::get) as u64).min(runs);
     let all = |count: fn(&Run) -> u64| {
@@ -221,9 +230,16 @@ fn run(scenario: &Scenario, arm: usize, of: Kept) -> Run {
     let load = config.load();
     let kept = match of {
         Kept::Tables => kept(&config, &load),
+        Kept::Totals => vec![totals(&config, SHARED_PIECE)],
         Kept::Metrics => vec![metrics(&config)],
     };
-    let live = live(scenario, arm, &config, &load);
+    let mut live = live(scenario, arm, &config, &load);
+    if of == Kept::Totals {
+        // The tables are built before the records are gone.
+        for part in rows(&config, &load, |(_, kept)| kept) {
+            add(&mut live, &part, 1);
+        }
+    }
     Run {
         live,
         kept,
@@ -307,10 +323,15 @@ fn live(scenario: &Scenario, arm: usize, config: &Config, load: &Load) -> Vec<Pa
 /// Memory of a finished run until all runs have ended.
 fn kept(config: &Config, load: &Load) -> Vec<Part> {
     let mut parts = rows(config, load, |(_, kept)| kept);
+    parts.push(totals(config, PIECE));
+    parts
+}
+
+/// Memory of the totals of a run, with the fixed cost of `piece`.
+fn totals(config: &Config, piece: u64) -> Part {
     let rows = (config.links.len() + config.flows.len()) as u64;
     let cause = "the totals of every run are kept".to_owned();
-    parts.push(Part::new("replications", cause, PIECE + rows * ROWS));
-    parts
+    Part::new("replications", cause, piece + rows * ROWS)
 }
 
 /// Memory of the tables of a run, at most.

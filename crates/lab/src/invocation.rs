@@ -8,11 +8,13 @@ use std::sync::Mutex;
 use serde_json::{Value, json};
 use sojourn_backend::locked;
 use sojourn_scenario::Scenario;
-use sojourn_store::{Key, Kind, Record, RunStore, Segment, Writer};
+use sojourn_store::{Appended, Key, Kind, Record, RunStore, Segment, Writer};
 
+use crate::gathered::InStore;
 use crate::keys::Keys;
 use crate::manifest::{Build, Provenance};
-use crate::outcome::Piece;
+use crate::piece::Piece;
+use crate::stored::table_sections;
 
 /// The backend, build and program that determine the runs of a scenario.
 #[derive(Clone, Debug)]
@@ -108,23 +110,35 @@ impl Invocation {
 
     /// Stores the bytes of a run that has just finished, as [`crate::run_one`] returned them.
     pub fn append(&self, number: usize, bytes: Vec<u8>) {
+        self.appended(number, bytes);
+    }
+
+    fn appended(&self, number: usize, bytes: Vec<u8>) -> Option<Appended> {
         let key = self.keys.stored(number, &self.id);
-        if let Some(writer) = &*locked(&self.writer) {
-            writer.append(Kind::Run, key, bytes);
-        }
+        let writer = locked(&self.writer);
+        writer.as_ref()?.append(Kind::Run, key, bytes)
     }
 
-    /// A finished run that need not be repeated.
-    pub(crate) fn piece(&self, number: usize) -> Option<Piece> {
-        Piece::from_bytes(&self.read(number)?, &self.keys.runs[number]).ok()
+    /// A finished run that need not be repeated, and where it is.
+    pub(crate) fn piece(&self, number: usize) -> Option<(Piece, InStore)> {
+        let bytes = self.read(number)?;
+        let piece = Piece::from_bytes(&bytes, &self.keys.runs[number]).ok()?;
+        let (segment, record) = self.finished.get(&number)?;
+        let payload = locked(&self.segments).get(*segment)?.payload(record);
+        let sections = table_sections(&bytes)?;
+        Some((piece, InStore { payload, sections }))
     }
 
-    /// Stores a run that has just finished.
-    pub(crate) fn keep(&self, number: usize, piece: &Piece) {
+    /// Stores a run that has just finished; returns where it will be after a commit, if it can be stored.
+    pub(crate) fn keep(&self, number: usize, piece: &Piece) -> Option<(usize, InStore)> {
         match piece.to_bytes(&self.keys.runs[number]) {
-            Ok(bytes) => self.append(number, bytes),
+            Ok((bytes, sections)) => {
+                let Appended { place, payload } = self.appended(number, bytes)?;
+                Some((place, InStore { payload, sections }))
+            }
             Err(error) => {
                 locked(&self.unstored).get_or_insert(error.to_string());
+                None
             }
         }
     }
@@ -138,9 +152,13 @@ impl Invocation {
 
     /// Number of runs of this execution that are synced to disk; 0 after [`Invocation::close`].
     pub fn committed(&self) -> usize {
-        let records = locked(&self.writer).as_ref().map_or(0, Writer::committed);
         // The first record is the note.
-        records.saturating_sub(1)
+        self.committed_records().saturating_sub(1)
+    }
+
+    /// Number of records that are synced to disk, the note included.
+    pub(crate) fn committed_records(&self) -> usize {
+        locked(&self.writer).as_ref().map_or(0, Writer::committed)
     }
 
     /// The first error that prevented storing a run.

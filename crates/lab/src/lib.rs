@@ -7,6 +7,7 @@
 mod budget;
 mod capture;
 mod frame;
+mod gathered;
 mod inventory;
 mod invocation;
 mod jobs;
@@ -15,9 +16,11 @@ mod load;
 mod manifest;
 mod metrics;
 mod outcome;
+mod piece;
 mod run;
 mod save;
 mod stats;
+mod stored;
 mod tables;
 mod watch;
 
@@ -29,8 +32,9 @@ pub use invocation::{Engine, Invocation};
 pub use load::{MOST_BYTES, read_table};
 pub use manifest::{Build, ExternalQueue, Manifest, Provenance, RunFact};
 pub use metrics::{
-    Declaration, Measurements, Meter, OnThread, Role, Row, Scope, averaged_pings, jain,
-    metric_catalogue_json, metrics, read_stream,
+    Declaration, Means, Measurements, Meter, OnThread, Parts, Role, Row, RunMeans, Scope, Stretch,
+    averaged_pings, jain, load_means, metric_catalogue_json, metrics, part_means, read_stream,
+    replies, stuck,
 };
 pub use outcome::Outcome;
 pub use run::{RunOptions, check, run, run_one, run_while_it_lasts};

@@ -1,6 +1,6 @@
 //! Runs every replication of every arm.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -15,11 +15,13 @@ use sojourn_records::Records;
 use sojourn_scenario::{Plan, Scenario, with_controlled_changes};
 
 use crate::capture::{Capture, check_capture, comment};
+use crate::gathered::{Gathered, Whereabouts};
 use crate::invocation::Invocation;
 use crate::jobs::Jobs;
 use crate::keys::Keys;
 use crate::manifest::{Build, Provenance};
-use crate::outcome::{Outcome, Piece};
+use crate::outcome::Outcome;
+use crate::piece::Piece;
 use crate::tables::Cell;
 use crate::watch::Watched;
 use crate::{budget, watch};
@@ -105,7 +107,7 @@ pub fn run(
     let total = numbers.len();
     let jobs = Jobs::new(numbers);
     let ended = || options.cancel.load(Ordering::Relaxed) || jobs.is_stopped();
-    let pieces = Mutex::new(BTreeMap::new());
+    let gathered = Mutex::new(Gathered::default());
     let execute = |number: usize| {
         let reached = AtomicU64::new(0);
         let count = |time: Instant| {
@@ -122,11 +124,15 @@ pub fn run(
                 return Ok(None);
             }
             resume_unwind(panic)
+        })?;
+        let kept = piece.map(|piece| {
+            let handed = options.invocation.and_then(|i| i.keep(number, &piece));
+            let at = handed.map_or(Whereabouts::Memory, |(place, stored)| {
+                Whereabouts::Handed(place, stored)
+            });
+            (piece, at)
         });
-        if let (Some(invocation), Ok(Some(piece))) = (options.invocation, &piece) {
-            invocation.keep(number, piece);
-        }
-        piece
+        Ok::<_, BackendError>(kept)
     };
     let work = |number| {
         if ended() {
@@ -134,15 +140,18 @@ pub fn run(
             return Ok(());
         }
         let stored = options.invocation.and_then(|i| i.piece(number));
-        let piece = match stored {
-            Some(piece) => Some(piece),
+        let ended = match stored {
+            Some((piece, stored)) => Some((piece, Whereabouts::Store(stored))),
             None => execute(number)?,
         };
-        if let Some(piece) = piece {
-            let mut pieces = locked(&pieces);
-            pieces.insert(number, piece);
+        if let Some((piece, at)) = ended {
+            let mut gathered = locked(&gathered);
+            gathered.add(number, piece, at);
+            if let Some(invocation) = options.invocation {
+                gathered.on_commit(invocation.committed_records());
+            }
             // Reported under the lock, so that the numbers never go back.
-            (options.progress)(pieces.len(), total);
+            (options.progress)(gathered.runs(), total);
         }
         Ok(())
     };
@@ -156,11 +165,14 @@ pub fn run(
         invocation.flush();
     }
     jobs.outcome()?;
-    let finished = std::mem::take(&mut *locked(&pieces));
+    let mut finished = std::mem::take(&mut *locked(&gathered));
+    if let Some(invocation) = options.invocation {
+        finished.on_commit(invocation.committed_records());
+    }
     Ok(Outcome::of(
         scenario.clone(),
         Provenance::of(backend),
-        finished.into_values().collect(),
+        finished,
         total,
     ))
 }
@@ -325,8 +337,10 @@ pub fn run_while_it_lasts(
     let lasted = scenario.changed(&[duration]);
     let lasted = lasted.map_err(|e| failed(format!("the run of {millis} ms is too short: {e}")))?;
     let plan = controlled(lasted.plan(0, 0), &records);
+    let mut gathered = Gathered::default();
     let piece = Piece::of(run.cell(&plan, &records));
-    Ok(Outcome::of(lasted, Provenance::of(backend), vec![piece], 1))
+    gathered.add(0, piece, Whereabouts::Memory);
+    Ok(Outcome::of(lasted, Provenance::of(backend), gathered, 1))
 }
 
 /// Runs one run, counted arm by arm, and returns it as bytes for [`Outcome::assemble`] in another
@@ -350,7 +364,8 @@ pub fn run_one(
     };
     let piece = piece.ok_or_else(|| failed(&"ended the run without a request"))?;
     let keys = Keys::of(scenario, &Provenance::of(backend), &Build::current(), None);
-    piece
-        .to_bytes(&keys.runs[number])
+    let bytes = piece.to_bytes(&keys.runs[number]);
+    bytes
+        .map(|(bytes, _)| bytes)
         .map_err(|error| failed(&error))
 }

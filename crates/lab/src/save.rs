@@ -220,14 +220,18 @@ impl Outcome {
 }
 
 /// Writes a table; returns the SHA-256 of the file.
+/// Size of a row group in bytes: the writer keeps one in memory.
+const ROW_GROUP: usize = 16 << 20;
+
 fn write_table(table: &Table, mut file: Digested) -> io::Result<String> {
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_max_row_group_bytes(Some(ROW_GROUP))
         .build();
     let write = || {
         let mut writer = ArrowWriter::try_new(&mut file, table.schema(), Some(properties))?;
-        for batch in table.batches() {
-            writer.write(batch)?;
+        for batch in table.each() {
+            writer.write(&batch?)?;
         }
         // Unlike `into_inner`, it returns the error of the operating system.
         writer.close()

@@ -5,24 +5,59 @@ use std::sync::Arc;
 use arrow_array::{
     ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt32Array, UInt64Array,
 };
-use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 use sojourn_records::{Column, Get};
 use sojourn_tables::Frame;
+
+use crate::stored::StoredRows;
 
 pub(crate) use sojourn_tables::{Cell, TABLES};
 pub use sojourn_tables::{TableKind, column_catalogue_json};
 
-/// A table in pieces, in the order of arms and replications.
+/// A table in pieces, in the order of arms and replications. Long pieces of stored runs stay in the store until they
+/// are asked for.
 #[derive(Clone, Debug)]
 pub struct Table {
     schema: SchemaRef,
-    batches: Vec<RecordBatch>,
+    pieces: Vec<Rows>,
+    /// Whether the rows of each run are known to follow each other.
+    is_in_order: bool,
+}
+
+/// A piece of a table.
+#[derive(Clone, Debug)]
+pub(crate) enum Rows {
+    Held(RecordBatch),
+    /// Those of one run.
+    Stored(StoredRows),
+}
+
+impl Rows {
+    pub(crate) fn count(&self) -> usize {
+        match self {
+            Self::Held(batch) => batch.num_rows(),
+            Self::Stored(rows) => rows.count,
+        }
+    }
 }
 
 impl Table {
     /// A table of `batches`, each of which has `schema`.
     pub(crate) fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
-        Self { schema, batches }
+        Self {
+            schema,
+            pieces: batches.into_iter().map(Rows::Held).collect(),
+            is_in_order: false,
+        }
+    }
+
+    /// A table of pieces with the rows of one run after another.
+    pub(crate) fn of_runs(schema: SchemaRef, pieces: Vec<Rows>) -> Self {
+        Self {
+            schema,
+            pieces,
+            is_in_order: true,
+        }
     }
 
     /// A table in one piece.
@@ -35,14 +70,52 @@ impl Table {
         Arc::clone(&self.schema)
     }
 
-    /// The pieces.
-    pub fn batches(&self) -> &[RecordBatch] {
-        &self.batches
+    /// Whether the rows of each run are known to follow each other.
+    pub(crate) const fn is_in_order(&self) -> bool {
+        self.is_in_order
+    }
+
+    /// How many pieces there are.
+    pub const fn pieces(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// A piece, read if it is stored; `None`: there are fewer.
+    pub fn piece(&self, number: usize) -> Option<Result<RecordBatch, ArrowError>> {
+        Some(match self.pieces.get(number)? {
+            Rows::Held(batch) => Ok(batch.clone()),
+            Rows::Stored(rows) => rows.read(&self.schema),
+        })
+    }
+
+    /// Each piece, read if it is stored.
+    pub fn each(&self) -> impl Iterator<Item = Result<RecordBatch, ArrowError>> {
+        (0..self.pieces()).filter_map(|number| self.piece(number))
+    }
+
+    /// All pieces in memory.
+    ///
+    /// # Errors
+    /// If a stored one cannot be read.
+    pub fn batches(&self) -> Result<Vec<RecordBatch>, ArrowError> {
+        self.each().collect()
+    }
+
+    /// The pieces in memory, and what of the others is stored.
+    pub(crate) fn split(&self) -> (Vec<RecordBatch>, Vec<&StoredRows>) {
+        let (mut held, mut stored) = (Vec::new(), Vec::new());
+        for rows in &self.pieces {
+            match rows {
+                Rows::Held(batch) => held.push(batch.clone()),
+                Rows::Stored(rows) => stored.push(rows),
+            }
+        }
+        (held, stored)
     }
 
     /// How many rows there are.
     pub fn rows(&self) -> usize {
-        self.batches.iter().map(RecordBatch::num_rows).sum()
+        self.pieces.iter().map(Rows::count).sum()
     }
 }
 

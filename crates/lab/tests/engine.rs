@@ -64,7 +64,7 @@ fn run_with(scenario: &str, jobs: usize, cancel: &AtomicBool, until: usize) -> O
 /// The values of a column that are not null, with the arm of each.
 fn column(outcome: &Outcome, kind: TableKind, name: &str) -> Vec<(String, f64)> {
     let mut values = Vec::new();
-    for batch in outcome.table(kind).batches() {
+    for batch in outcome.table(kind).batches().unwrap() {
         let arms = batch.column_by_name("arm").unwrap().as_string::<i32>();
         let column = batch.column_by_name(name).unwrap();
         let column = column.as_primitive::<Float64Type>();
@@ -101,7 +101,7 @@ fn records_do_not_depend_on_the_number_of_threads() {
             one.rows() > 0 || kind == TableKind::LinkChanges,
             "{kind} has rows"
         );
-        assert_eq!(one.batches(), two.batches(), "{kind}");
+        assert_eq!(one.batches().unwrap(), two.batches().unwrap(), "{kind}");
     }
 }
 

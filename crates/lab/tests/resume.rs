@@ -155,12 +155,50 @@ fn a_resumed_outcome_is_that_of_an_uninterrupted_one_to_the_byte() {
 }
 
 #[test]
+fn an_outcome_whose_series_are_stored_is_that_of_one_in_memory_to_the_byte() {
+    let text = SCENARIO.replace("replications = 4", "replications = 70");
+    // Series of more than 64 rows are stored; the totals of 64 runs are one piece.
+    let text = text.replace("duration = \"2s\"", "duration = \"8s\"");
+    let scenario = Scenario::from_toml(&text).unwrap();
+    let memory = uninterrupted(&scenario);
+    let folder = tempfile::tempdir().unwrap();
+    let first = begin(folder.path(), &scenario, &engine(true), false);
+    let (some, _) = execute(&scenario, &first, 30);
+    assert_eq!(some.finished(), 30);
+    drop(first);
+    let second = begin(folder.path(), &scenario, &engine(true), true);
+    let (stored, runs) = execute(&scenario, &second, usize::MAX);
+    assert_eq!(runs, 110);
+    second.discard().unwrap();
+    // The files are gone, but what is open stays readable.
+    for scope in sojourn_lab::Scope::ALL {
+        let [one, other] = [&stored, &memory].map(|of| of.metrics(scope).unwrap());
+        assert_eq!(
+            one.batches().unwrap(),
+            other.batches().unwrap(),
+            "{scope:?}"
+        );
+    }
+    for kind in sojourn_lab::TableKind::ALL {
+        let [one, other] = [&stored, &memory].map(|of| of.table(kind).batches().unwrap());
+        assert_eq!(one, other, "{kind}");
+    }
+    assert_eq!(bytes(&stored), bytes(&memory));
+    let pieces = |kind| stored.table(kind).pieces();
+    assert_eq!(pieces(sojourn_lab::TableKind::FlowSeries), 140);
+    assert_eq!(pieces(sojourn_lab::TableKind::Flows), 2 + 140 % 64);
+}
+
+#[test]
 fn an_interrupted_comparison_has_runs_of_every_arm() {
     let folder = tempfile::tempdir().unwrap();
     let scenario = scenario(4);
     let invocation = begin(folder.path(), &scenario, &engine(true), false);
     let (outcome, _) = execute(&scenario, &invocation, 2);
-    let batches = outcome.table(sojourn_lab::TableKind::Flows).batches();
+    let batches = outcome
+        .table(sojourn_lab::TableKind::Flows)
+        .batches()
+        .unwrap();
     let arms = batches.iter().map(|batch| {
         let column = batch.column_by_name("arm").unwrap();
         let column: &arrow_array::StringArray = arrow_array::cast::AsArray::as_string(column);

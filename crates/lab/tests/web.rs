@@ -78,14 +78,14 @@ fn visits_are_transactions_of_their_user() {
     let outcome = run(&Simulator::default(), &scenario, options).unwrap();
     let transactions = outcome.table(TableKind::Transactions);
     assert_eq!(transactions.rows(), 8);
-    let batch = &transactions.batches()[0];
+    let batch = &transactions.batches().unwrap()[0];
     let durations = batch.column_by_name("duration_s").unwrap();
     // The document after two round trips; the pictures are on another server: two more.
     for took in durations.as_primitive::<Float64Type>() {
         let took = took.unwrap();
         assert!((0.4..0.41).contains(&took), "{took}");
     }
-    let batch = &outcome.table(TableKind::Applications).batches()[0];
+    let batch = &outcome.table(TableKind::Applications).batches().unwrap()[0];
     let count = |name| {
         let column = batch.column_by_name(name).unwrap();
         column.as_primitive::<UInt64Type>().values().to_vec()

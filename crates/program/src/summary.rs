@@ -33,11 +33,11 @@ pub(crate) fn of(outcome: &Outcome) -> String {
     let arms: Vec<&str> = outcome.scenario().arms().collect();
     for (scope, names) in TABLES {
         // A result that was just made has all columns.
-        let Ok(table) = outcome.metrics(scope) else {
+        let Ok(batches) = outcome.metrics(scope).and_then(|table| table.batches()) else {
             continue;
         };
         let mut rows: BTreeMap<(usize, String), Values> = BTreeMap::new();
-        for batch in table.batches() {
+        for batch in &batches {
             collect(batch, scope, &arms, &mut rows);
         }
         text += &written(scope, names, &arms, &rows);

@@ -7,12 +7,15 @@ use arrow_array::cast::AsArray as _;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{Float64Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, RecordBatchIterator, RecordBatchReader, StringArray};
-use pyo3::exceptions::{PyIndexError, PyKeyError, PyTypeError};
+use arrow_schema::ArrowError;
+use pyo3::exceptions::{PyIndexError, PyKeyError, PyOSError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyCapsule, PyList, PyString};
 use sojourn_backend::locked;
-use sojourn_lab::{Claim, MOST_BYTES, Outcome, Provenance, Replace, Scope, Table, TableKind};
+use sojourn_lab::{
+    Claim, MOST_BYTES, Means, Outcome, Parts, Provenance, Replace, Scope, Stretch, Table, TableKind,
+};
 
 use crate::backends::registry;
 use crate::errors::Failure;
@@ -36,10 +39,11 @@ impl PyTable {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         drop(requested_schema);
-        // Batches are counted references: their values are not copied.
-        let batches = self.0.batches().to_vec().into_iter().map(Ok);
+        // Pieces are counted references, whose values are not copied, or are read when the stream comes to them.
+        let (table, schema) = (self.0.clone(), self.0.schema());
+        let pieces = (0..table.pieces()).filter_map(move |number| table.piece(number));
         let reader: Box<dyn RecordBatchReader + Send> =
-            Box::new(RecordBatchIterator::new(batches, self.0.schema()));
+            Box::new(RecordBatchIterator::new(pieces, schema));
         let stream = FFI_ArrowArrayStream::new(reader);
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
     }
@@ -60,7 +64,7 @@ impl PyTable {
     /// Number of pieces.
     #[getter]
     fn pieces(&self) -> usize {
-        self.0.batches().len()
+        self.0.pieces()
     }
 
     /// Return columns of a piece as lists.
@@ -71,13 +75,82 @@ impl PyTable {
         piece: usize,
         names: Vec<String>,
     ) -> PyResult<Vec<Bound<'py, PyList>>> {
-        let batch = self.0.batches().get(piece);
+        let batch = py.detach(|| self.0.piece(piece));
         let batch = batch.ok_or_else(|| PyIndexError::new_err(piece))?;
+        let batch = batch.map_err(|e| unreadable(&e))?;
         let of = |name: &String| {
             let column = batch.column_by_name(name);
             values(py, column.ok_or_else(|| PyKeyError::new_err(name.clone()))?)
         };
         names.iter().map(of).collect()
+    }
+
+    /// Average a column in each of `parts` parts of the measured time of each run: arm, replication, and the means by
+    /// what they are of, in alphabetical order; None where there is no value.
+    ///
+    /// `of` is the column with what a value is of, and `weight` the column with its weight.
+    #[pyo3(signature = (value, *, of=None, weight=None, warmup_s, duration_s, parts))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn part_means(
+        &self,
+        py: Python<'_>,
+        value: &str,
+        of: Option<&str>,
+        weight: Option<&str>,
+        warmup_s: f64,
+        duration_s: f64,
+        parts: u32,
+    ) -> PyResult<Vec<(String, u32, Means)>> {
+        let parts = measured(warmup_s, duration_s, parts);
+        let means = py.detach(|| sojourn_lab::part_means(&self.0, value, of, weight, &parts));
+        let means = means.map_err(|e| unreadable(&e))?.into_iter();
+        Ok(means
+            .map(|run| (run.arm, run.replication, run.means))
+            .collect())
+    }
+
+    /// Average the goodput of each direction, likewise: arm, replication, when each flow of the load sent (start, end and
+    /// interval of its series), and the means. This table is `flow_series`.
+    fn load_means(
+        &self,
+        py: Python<'_>,
+        flows: &Bound<'_, PyTable>,
+        warmup_s: f64,
+        duration_s: f64,
+        parts: u32,
+    ) -> PyResult<Vec<Load>> {
+        let (flows, parts) = (&flows.get().0, measured(warmup_s, duration_s, parts));
+        let means = py.detach(|| sojourn_lab::load_means(flows, &self.0, &parts));
+        let means = means.map_err(|e| unreadable(&e))?.into_iter();
+        Ok(means
+            .map(|run| (run.arm, run.replication, run.spans, run.means))
+            .collect())
+    }
+
+    /// Return the stretches in which a queue sent nothing although packets waited: arm, replication, link, the end of the
+    /// first interval, the number of intervals and the largest backlog in bytes. This table is `link_series`.
+    fn stuck(&self, py: Python<'_>) -> PyResult<Vec<Stuck>> {
+        let found = py.detach(|| sojourn_lab::stuck(&self.0));
+        let found = found.map_err(|e| unreadable(&e))?.into_iter();
+        let stuck = |one: Stretch| {
+            let Stretch {
+                arm,
+                replication,
+                link,
+                begin_s,
+                intervals,
+                backlog_bytes,
+            } = one;
+            (arm, replication, link, begin_s, intervals, backlog_bytes)
+        };
+        Ok(found.map(stuck).collect())
+    }
+
+    /// Count the replies to the pings of each run that were sent at or after a time: arm, replication and number. This
+    /// table is `pings`.
+    fn replies(&self, py: Python<'_>, warmup_s: f64) -> PyResult<Vec<(String, u32, u64)>> {
+        let found = py.detach(|| sojourn_lab::replies(&self.0, warmup_s));
+        found.map_err(|e| unreadable(&e))
     }
 
     fn __len__(&self) -> usize {
@@ -87,6 +160,28 @@ impl PyTable {
     fn __repr__(&self) -> String {
         let columns = self.column_names().join(", ");
         format!("Table({} rows: {columns})", self.0.rows())
+    }
+}
+
+/// Arm, replication, spans and means of a run.
+type Load = (String, u32, Vec<(f64, f64, f64)>, Means);
+
+/// Arm, replication, link, begin, intervals and backlog of a stretch.
+type Stuck = (String, u32, String, f64, u32, f64);
+
+const fn measured(warmup_s: f64, duration_s: f64, count: u32) -> Parts {
+    Parts {
+        warmup_s,
+        duration_s,
+        count,
+    }
+}
+
+/// The error of a piece that the run store does not return, or of a loaded table that lacks a column.
+fn unreadable(error: &ArrowError) -> PyErr {
+    match error {
+        ArrowError::SchemaError(_) => PyKeyError::new_err(error.to_string()),
+        _ => PyOSError::new_err(error.to_string()),
     }
 }
 

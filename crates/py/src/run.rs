@@ -125,20 +125,23 @@ pub(crate) fn run_one<'py>(
     Ok(PyBytes::new(py, &bytes))
 }
 
-/// Return what the runs of a scenario take, as JSON; `metrics`: only their metrics are kept.
+/// Return what the runs of a scenario take, as JSON; `metrics`: only their metrics are kept; `stored`: their series are
+/// kept in the run store, not in memory.
 ///
 /// `{runs, packets, events, cpu_s, peak_memory_bytes, memory: [{place, cause, bytes}]}`
 #[pyfunction]
-#[pyo3(signature = (scenario, *, jobs=None, metrics=false))]
+#[pyo3(signature = (scenario, *, jobs=None, metrics=false, stored=false))]
 pub(crate) fn estimate(
     py: Python<'_>,
     scenario: &Bound<'_, PyScenario>,
     jobs: Option<i64>,
     metrics: bool,
+    stored: bool,
 ) -> Result<String, Failure> {
     let jobs = jobs.map(threads).transpose()?;
     let scenario = &scenario.get().0;
-    Ok(py.detach(|| sojourn_lab::estimate(scenario, jobs, kept(metrics)).to_json()))
+    let of = if stored { Kept::Totals } else { kept(metrics) };
+    Ok(py.detach(|| sojourn_lab::estimate(scenario, jobs, of).to_json()))
 }
 
 /// What is kept of runs of which only the metrics may be wanted.

@@ -18,4 +18,7 @@ pub use files::{Access, Disk, Files, Lock, Output};
 pub use folder::{Folder, Staging, open_committed, read_committed};
 pub use regular::{Links, open_regular, read_regular};
 pub use replace::Replacement;
-pub use runs::{COMMIT_INTERVAL, KEPT, Key, Kind, MAX_PAYLOAD, Record, RunStore, Segment, Writer};
+pub use runs::{
+    Appended, COMMIT_INTERVAL, KEPT, Key, Kind, MAX_PAYLOAD, Payload, Record, RunStore, Segment,
+    Writer,
+};

@@ -18,8 +18,8 @@ use std::time::Duration;
 
 pub use self::format::{Key, Kind, MAX_PAYLOAD};
 use self::segment::Scanned;
-pub use self::segment::{Record, Segment};
-pub use self::writer::{COMMIT_INTERVAL, Writer};
+pub use self::segment::{Payload, Record, Segment};
+pub use self::writer::{Appended, COMMIT_INTERVAL, Writer};
 use crate::clock::{PATIENCE, age, now_ms, wait_for};
 use crate::files::{Files, Lock};
 

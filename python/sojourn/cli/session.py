@@ -60,6 +60,11 @@ class RunRequest:
     # Writes the report in place of the report of a result.
     page: Callable[[Result], str] | None = None
 
+    @property
+    def stored(self) -> bool:
+        """Whether the series of the runs stay in the run store."""
+        return self.run.pcap is None
+
 
 class Saved(Enum):
     """Where the result of a command is after it was saved."""
@@ -108,7 +113,11 @@ def describe(request: RunRequest) -> int:
     expecting.check_names(request.expectations, request.run.scenario)
     say_notes(checked.notes)
     estimate = budget.estimate(
-        checked, jobs=request.run.jobs, max_memory=request.run.max_memory, backend=request.run.on
+        checked,
+        jobs=request.run.jobs,
+        max_memory=request.run.max_memory,
+        backend=request.run.on,
+        stored=request.stored,
     )
     refused = estimate["refused"]
     if refused is None:
@@ -170,7 +179,10 @@ def _check_capture(request: RunRequest) -> None:
 def _warn_of_memory(request: RunRequest) -> None:
     """Say how much memory the tables of the runs need if that is much."""
     needed = budget.large_bytes(
-        request.run.scenario.checked, jobs=request.run.jobs, backend=request.run.on
+        request.run.scenario.checked,
+        jobs=request.run.jobs,
+        backend=request.run.on,
+        stored=request.stored,
     )
     # A user who sets --max-memory needs no warning.
     if needed is None or request.run.max_memory is not None:
@@ -209,7 +221,10 @@ def execute(request: RunRequest) -> int:
     # Before any directory is created.
     _core.check_backend(request.run.scenario.checked, request.run.on)
     budget.check(
-        request.run.scenario.checked, jobs=request.run.jobs, max_memory=request.run.max_memory
+        request.run.scenario.checked,
+        jobs=request.run.jobs,
+        max_memory=request.run.max_memory,
+        stored=request.stored,
     )
     resumed = None
     out, scenario = request.output.out, request.run.scenario

@@ -48,13 +48,14 @@ def machine_bytes() -> int | None:
 
 
 def large_bytes(
-    checked: _core.Scenario, *, jobs: int | None, backend: str | None = None
+    checked: _core.Scenario, *, jobs: int | None, backend: str | None = None, stored: bool = False
 ) -> int | None:
     """Return the memory of the runs in bytes if it is a large share of the machine's."""
     machine = machine_bytes()
     if machine is None or backend == LIVE:
         return None
-    needed = int(json.loads(_core.estimate(checked, jobs=jobs))["peak_memory_bytes"])
+    found = json.loads(_core.estimate(checked, jobs=jobs, stored=stored))
+    needed = int(found["peak_memory_bytes"])
     return needed if needed > LARGE_SHARE * machine else None
 
 
@@ -64,13 +65,18 @@ def check(
     jobs: int | None,
     max_memory: str | None,
     metrics: bool = False,
+    stored: bool = False,
     name: str | None = None,
 ) -> None:
-    """Reject a scenario, of several that have names, whose runs may need more than the limit."""
+    """Reject a scenario, of several that have names, whose runs may need more than the limit.
+
+    With `metrics`, only the metrics of runs are kept; with `stored`, their series stay in the run
+    store.
+    """
     allowed = limit(max_memory)
     if allowed is None:
         return
-    found = json.loads(_core.estimate(checked, jobs=jobs, metrics=metrics))
+    found = json.loads(_core.estimate(checked, jobs=jobs, metrics=metrics, stored=stored))
     needed = found["peak_memory_bytes"]
     if needed <= allowed:
         return
@@ -121,21 +127,27 @@ def refuse(cause: str, max_memory: str | None, allowed: int, instead: str) -> No
 
 
 def estimate(
-    checked: _core.Scenario, *, jobs: int | None, max_memory: str | None, backend: str | None = None
+    checked: _core.Scenario,
+    *,
+    jobs: int | None,
+    max_memory: str | None,
+    backend: str | None = None,
+    stored: bool = False,
 ) -> dict[str, Any]:
     """Estimate packets, events, CPU time and memory of the runs of a scenario.
 
     For live runs, estimate the real time and the memory of the packet buffers instead; for runs
     in a kernel, the CPU time and memory of the virtual machines.
     """
-    estimated: dict[str, Any] = json.loads(_core.estimate(checked, jobs=jobs)) | {"real_s": None}
+    estimated: dict[str, Any] = json.loads(_core.estimate(checked, jobs=jobs, stored=stored))
+    estimated["real_s"] = None
     if backend == LIVE:
         estimated |= _live(checked, estimated["runs"])
     elif backend is not None and backend.startswith(KERNEL):
         estimated |= _kernel(estimated, jobs)
     refused: _core.ScenarioError | None = None
     try:
-        check(checked, jobs=jobs, max_memory=max_memory)
+        check(checked, jobs=jobs, max_memory=max_memory, stored=stored)
     except _core.ScenarioError as error:
         refused = error
     return {**estimated, "max_memory_bytes": limit(max_memory), "refused": refused}

@@ -14,7 +14,7 @@ from sojourn.deferred import Deferred
 from sojourn.result import stationarity
 from sojourn.result.catalogue import By
 from sojourn.result.estimates import Estimates, check_arms, metrics_by
-from sojourn.result.rows import KEYS, Records, records, rows
+from sojourn.result.rows import KEYS, Records, records, shared
 from sojourn.result.tables import ResultTables
 from sojourn.result.validity import Evidence, Validity, assess, setups, sparse
 from sojourn.scenario import Link, Scenario
@@ -163,7 +163,7 @@ class Result(ResultTables):
         """Return what the checks of validity are based on."""
         checked = self.scenario.checked
         table = self._outcome.table
-        flows, links, pings = records(table("flows")), records(table("links")), table("pings")
+        flows, links, pings = shared(table("flows")), shared(table("links")), table("pings")
         times = ("started_s", "completed_s", "duration_s")
         transactions = records(table("transactions"), *KEYS, "group", *times)
         return Evidence(
@@ -185,7 +185,7 @@ class Result(ResultTables):
             drifts=self._drifts(flows, links),
             sparse=sparse(
                 flows,
-                rows(pings, *KEYS, "t_s", "rtt_ms"),
+                pings.replies(checked.warmup_s),
                 transactions,
                 warmup_s=checked.warmup_s,
             ),
@@ -200,10 +200,8 @@ class Result(ResultTables):
         checked = self.scenario.checked
         return stationarity.drifts(
             flows,
-            self._outcome.table("flow_series"),
             links,
-            self._outcome.table("link_series"),
-            self._outcome.table("pings"),
+            self._outcome.table,
             warmup_s=checked.warmup_s,
             duration_s=checked.duration_s,
         )

@@ -3,8 +3,16 @@
 Importing polars takes more time than most commands.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from array import array
+from collections.abc import (
+    Callable,
+    Container,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from statistics import fmean
 from typing import Any, TypeVar
 
@@ -44,6 +52,61 @@ def rows(table: _core.Table, *names: str) -> Iterator[tuple[Any, ...]]:
         yield from zip(*table.columns(piece, names), strict=True)
 
 
+class Row(Mapping[str, Any]):
+    """A row of columns that many rows share: a dictionary of its own takes several times as much.
+
+    Examples
+    --------
+    >>> row = Row({"flow": ["tcp", "ping"], "t_s": [1.0, 2.0]}, 1)
+    >>> row["flow"], dict(row)
+    ('ping', {'flow': 'ping', 't_s': 2.0})
+    """
+
+    __slots__ = ("_at", "_columns")
+
+    def __init__(self, columns: Columns, at: int) -> None:
+        self._columns = columns
+        self._at = at
+
+    def __getitem__(self, name: str) -> Any:
+        return self._columns[name][self._at]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+
+def shared(table: _core.Table) -> list[Row]:
+    """List the rows of a table, of which there may be many."""
+    names = table.column_names
+    found: list[Row] = []
+    for piece in range(table.pieces):
+        columns = dict(zip(names, map(_packed, table.columns(piece, names)), strict=True))
+        found.extend(Row(columns, at) for at in range(len(columns[KEYS[0]])))
+    return found
+
+
+def _packed(column: list[Any]) -> Sequence[Any]:
+    """Return a column of numbers without an object for each, if none is missing."""
+    if not column or not isinstance(column[0], float) or None in column:
+        return column
+    return array("d", column)
+
+
+def digest(rows: Iterable[Record], without: Container[str]) -> int:
+    """Summarise rows, of which some columns do not count, in a number that equal rows share.
+
+    Examples
+    --------
+    >>> digest([{"arm": "a", "n": 1}], {"arm"}) == digest([{"arm": "b", "n": 1}], {"arm"})
+    True
+    """
+    found = (tuple(value for name, value in row.items() if name not in without) for row in rows)
+    return hash(tuple(found))
+
+
 def records(table: _core.Table, *names: str) -> list[dict[str, Any]]:
     """List the rows of a table, by default with all columns."""
     chosen = names or tuple(table.column_names)
@@ -55,49 +118,6 @@ def columns(table: _core.Table) -> dict[str, list[Any]]:
     names = table.column_names
     pieces = [table.columns(piece, names) for piece in range(table.pieces)]
     return {name: [value for of in pieces for value in of[at]] for at, name in enumerate(names)}
-
-
-def by_run(table: _core.Table, *names: str) -> Iterator[tuple[Run, list[list[Any]]]]:
-    """Yield the arm and the replication of each run, and some columns of its rows."""
-    pieces = range(table.pieces)
-    order = [run for piece in pieces for run, _ in _runs(*table.columns(piece, KEYS))]
-    order = [run for run, _ in groupby(order)]
-    # The rows of a run follow each other, unless another program wrote the table.
-    is_sorted = len(set(order)) == len(order)
-    found: dict[Run, list[list[Any]]] = {}
-    for piece in pieces:
-        arms, replications, *columns = table.columns(piece, (*KEYS, *names))
-        for run, place in _runs(arms, replications):
-            if is_sorted and run not in found:
-                yield from found.items()
-                found.clear()
-            of_run = found.setdefault(run, [[] for _ in names])
-            for column, values in zip(of_run, columns, strict=True):
-                column.extend(values[place])
-    yield from sorted(found.items())
-
-
-def _runs(arms: list[str], replications: list[int]) -> Iterator[tuple[Run, slice]]:
-    """Yield the runs of a piece, and where their rows are; a piece is mostly one run."""
-    if arms and arms.count(arms[0]) == replications.count(replications[0]) == len(arms):
-        yield (arms[0], replications[0]), slice(len(arms))
-    else:
-        yield from stretches(zip(arms, replications, strict=True))
-
-
-def stretches(keys: Iterable[_Key]) -> Iterator[tuple[_Key, slice]]:
-    """Yield where equal keys follow each other.
-
-    Examples
-    --------
-    >>> list(stretches("aab"))
-    [('a', slice(0, 2, None)), ('b', slice(2, 3, None))]
-    """
-    begin = 0
-    for key, equal in groupby(keys):
-        end = begin + sum(1 for _ in equal)
-        yield key, slice(begin, end)
-        begin = end
 
 
 def grouped(rows: Iterable[_Row], key: Callable[[_Row], _Key]) -> dict[_Key, list[_Row]]:

@@ -4,11 +4,8 @@ If goodput or latency differs between the halves by more than chance explains, t
 settled when the measurement began, and the means depend on the length of the run.
 """
 
-import math
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
-from itertools import chain, pairwise
 from operator import itemgetter
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -17,13 +14,10 @@ from sojourn import _core
 from sojourn.result.rows import (
     CONNECTIONS,
     CONSTANT_RATE,
-    MEASURED_AS_FLOW,
     Record,
     Records,
-    by_run,
     grouped,
     mean,
-    stretches,
 )
 from sojourn.result.student import p_value
 
@@ -62,15 +56,15 @@ class Drift:
 
 def drifts(
     flows: Records,
-    flow_series: _core.Table,
     links: Records,
-    link_series: _core.Table,
-    pings: _core.Table,
+    table: Callable[[str], _core.Table],
     *,
     warmup_s: float,
     duration_s: float,
 ) -> list[Drift]:
     """Find the quantities that differ between the halves of the measured time.
+
+    `table` returns a table of the result by name.
 
     Goodput of each direction; and the RTT of pings or, without pings, the sojourn times of the
     links for which packets wait. The difference between the halves is taken in each run, and a
@@ -86,17 +80,20 @@ def drifts(
         flow["arm"] for flow in flows if not (_is_endless(flow) or flow["kind"] in CONSTANT_RATE)
     }
     halves = Halves(warmup_s, duration_s)
-    starts, goodput = _load(flows, flow_series, halves)
+    starts, goodput = _load(table("flows"), table("flow_series"), halves)
     steady = {arm for arm, spans in starts.items() if _is_steady(spans, halves)}
     waiting = steady - foreign
-    rtt, with_pings = _of_series(pings, ("rtt_ms",), halves, _ping)
+    rtt = {
+        (arm, replication): _quantities(means)
+        for arm, replication, means in table("pings").part_means("rtt_ms", **halves.parts)
+    }
+    with_pings = {arm for arm, _ in rtt}
     busy = {
         place
         for place, of in grouped(links, itemgetter("arm", "link")).items()
         if place[0] not in with_pings and (mean(row["busy_share"] for row in of) or 0) >= BUSY_SHARE
     }
-    names = ("link", "sojourn_ms_mean", "sent_packets")
-    sojourn = _of_series(link_series, names, halves, partial(_sojourn, busy))[0] if busy else {}
+    sojourn = _sojourn(table("link_series"), busy, halves) if busy else {}
     tests = [
         test
         for name, unit, parts, arms in (
@@ -125,35 +122,14 @@ class Halves(NamedTuple):
     warmup_s: float
     duration_s: float
 
-    def part(self, t_s: float) -> int | None:
-        """Return the part that an interval that ends at a time belongs to; None if it has none."""
-        if not self.warmup_s < t_s <= self.duration_s:
-            return None
-        length = (self.duration_s - self.warmup_s) / (2 * PARTS)
-        return math.ceil((t_s - self.warmup_s) / length) - 1
+    @property
+    def parts(self) -> dict[str, Any]:
+        """The parts, as arguments of a table."""
+        return {**self._asdict(), "parts": 2 * PARTS}
 
 
-class Means:
-    """Weighted means of a quantity, such as the goodput of a direction, in each part of a run."""
-
-    def __init__(self) -> None:
-        self._sums: dict[str, dict[int, tuple[float, float]]] = {}
-
-    def add(self, of: str, part: int | None, value: float, weight: float) -> None:
-        """Add a value."""
-        if part is not None:
-            parts = self._sums.setdefault(of, {})
-            total, weights = parts.get(part, (0.0, 0.0))
-            parts[part] = total + value * weight, weights + weight
-
-    def all(self) -> Iterator[tuple[str, Parts]]:
-        """Yield what the quantities are of, in order, and their means."""
-        for of, parts in sorted(self._sums.items()):
-            yield of, {part: sums[0] / sums[1] for part, sums in sorted(parts.items()) if sums[1]}
-
-
-# The means of each run, by arm and replication.
-Quantities = dict[tuple[str, int], Means]
+# What the quantities of each run are of, in order, and their means, by arm and replication.
+Quantities = dict[tuple[str, int], list[tuple[str, Parts]]]
 
 
 class Span(NamedTuple):
@@ -166,53 +142,27 @@ class Span(NamedTuple):
 
 
 def _load(
-    flows: Records, flow_series: _core.Table, halves: Halves
+    flows: _core.Table, flow_series: _core.Table, halves: Halves
 ) -> tuple[dict[str, list[Span]], Quantities]:
     """Return the spans of the flows that send without end, by arm, and the goodput of directions.
 
-    The series of a flow begins with the interval in which it starts; all are of equal length.
+    The load is the endless connections, and the flows that send data at a rate of their own.
     """
-    directions = {
-        (flow["arm"], flow["replication"], flow["flow"]): flow["direction"] or "total"
-        for flow in flows
-        if _is_endless(flow) or (flow["kind"] in CONSTANT_RATE and flow["kind"] in MEASURED_AS_FLOW)
-    }
     spans: dict[str, list[Span]] = {}
     goodput: Quantities = {}
-    for run, columns in by_run(flow_series, "flow", "t_s", "goodput_mbit_per_s"):
-        arm, replication = run
-        goodput[run] = means = Means()
-        sums: dict[str, dict[float, float]] = {}
-        lengths: dict[str, dict[float, float]] = {}
-        for flow, places in _by_flow(columns[0]).items():
-            if (direction := directions.get((*run, flow))) is None:
-                continue
-            times, rates = (_taken(column, places) for column in columns[1:])
-            steps = [after - before for before, after in pairwise(times)]
-            interval_s = min(steps, default=times[0])
-            span = Span(replication, times[0] - interval_s, times[-1], interval_s)
-            spans.setdefault(arm, []).append(span)
-            sum_of, length_of = sums.setdefault(direction, {}), lengths.setdefault(direction, {})
-            for t_s, rate, step in zip(times, rates, [interval_s, *steps], strict=True):
-                sum_of[t_s] = sum_of.get(t_s, 0.0) + (rate or 0.0)
-                if step < length_of.get(t_s, math.inf):
-                    length_of[t_s] = step
-        for direction, sum_of in sums.items():
-            for t_s, rate in sum_of.items():
-                means.add(direction, halves.part(t_s), rate, lengths[direction][t_s])
+    for arm, replication, of_flows, means in flow_series.load_means(flows, **halves.parts):
+        if of_flows:
+            spans.setdefault(arm, []).extend(Span(replication, *of) for of in of_flows)
+        goodput[arm, replication] = _quantities(means)
     return spans, goodput
 
 
-def _by_flow(flows: Iterable[str]) -> dict[str, list[slice]]:
-    """Return where the rows of each flow are."""
-    places: dict[str, list[slice]] = {}
-    for flow, place in stretches(flows):
-        places.setdefault(flow, []).append(place)
-    return places
-
-
-def _taken(column: Sequence[Any], places: Iterable[slice]) -> list[Any]:
-    return list(chain.from_iterable(column[place] for place in places))
+def _quantities(means: Iterable[tuple[str, list[float | None]]]) -> list[tuple[str, Parts]]:
+    """Return the known means of each quantity by part."""
+    return [
+        (of, {part: mean for part, mean in enumerate(parts) if mean is not None})
+        for of, parts in means
+    ]
 
 
 def _is_steady(spans: Iterable[Span], halves: Halves) -> bool:
@@ -227,35 +177,17 @@ def _is_steady(spans: Iterable[Span], halves: Halves) -> bool:
     return True
 
 
-def _of_series(
-    table: _core.Table,
-    names: Iterable[str],
-    halves: Halves,
-    sample: Callable[..., tuple[str, float, float] | None],
-) -> tuple[Quantities, set[str]]:
-    """Average a quantity of each run; return also the arms in the table.
-
-    `sample` returns what the quantity of a row is of, its value and its weight; None without one.
-    """
-    found: Quantities = {}
-    for run, columns in by_run(table, "t_s", *names):
-        found[run] = means = Means()
-        for t_s, *values in zip(*columns, strict=True):
-            if (of := sample(run[0], *values)) is not None:
-                name, value, weight = of
-                means.add(name, halves.part(t_s), value, weight)
-    return found, {arm for arm, _ in found}
-
-
-def _ping(_arm: str, rtt_ms: float | None) -> tuple[str, float, float] | None:
-    return None if rtt_ms is None else ("", rtt_ms, 1.0)
-
-
 def _sojourn(
-    busy: Container[tuple[str, str]], arm: str, link: str, sojourn_ms: float | None, sent: int
-) -> tuple[str, float, float] | None:
-    """Return the sojourn time of a link for which packets wait, in arms without pings."""
-    return None if sojourn_ms is None or (arm, link) not in busy else (link, sojourn_ms, sent)
+    link_series: _core.Table, busy: Container[tuple[str, str]], halves: Halves
+) -> Quantities:
+    """Return the sojourn times of the links for which packets wait, in arms without pings."""
+    found = link_series.part_means(
+        "sojourn_ms_mean", of="link", weight="sent_packets", **halves.parts
+    )
+    return {
+        (arm, replication): [one for one in _quantities(means) if (arm, one[0]) in busy]
+        for arm, replication, means in found
+    }
 
 
 def _tests(
@@ -266,7 +198,7 @@ def _tests(
         ((arm, of), parts)
         for (arm, _), run in sorted(means.items(), key=itemgetter(0))
         if arm in arms
-        for of, parts in run.all()
+        for of, parts in run
     ]
     for (arm, of), of_runs in grouped(found, itemgetter(0)).items():
         rows = [parts for _, parts in of_runs]

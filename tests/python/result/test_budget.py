@@ -84,7 +84,7 @@ REFUSED = [
         r"traffic\[0\]\.count: 10000000 is out of range; expected .* 1 to 100000",
     ),
     (
-        f'duration = "1s"\nreplications = 100000\n{PLAIN}traffic = [{TCP}]\n',
+        (f'duration = "1s"\nreplications = 100000\n{PLAIN}traffic = [{TCP[:-1]}, count = 40 }}]\n'),
         r"replications: the totals of every run are kept",
     ),
     (

@@ -10,6 +10,7 @@ mod latency;
 mod links;
 mod measurements;
 mod meter;
+mod parts;
 mod rows;
 mod runs;
 
@@ -18,13 +19,14 @@ use arrow_schema::ArrowError;
 use serde_json::{Value, json};
 
 use crate::outcome::Outcome;
-use crate::tables::{Table, TableKind};
+use crate::tables::{TABLES, Table, TableKind};
 use rows::Window;
 
 pub use formulas::jain;
 pub use latency::averaged_pings;
 pub use measurements::{Measurements, OnThread, Row};
 pub use meter::Meter;
+pub use parts::{Means, Parts, RunMeans, Stretch, load_means, part_means, replies, stuck};
 pub use rows::read_stream;
 
 impl Outcome {
@@ -35,7 +37,22 @@ impl Outcome {
     pub fn metrics(&self, by: Scope) -> Result<Table, ArrowError> {
         let scenario = self.scenario();
         let window = Window::of(scenario.warmup(), scenario.duration());
-        of_tables(by, &|kind| self.table(kind).batches(), window)
+        let mut held: [Vec<RecordBatch>; TABLES] = Default::default();
+        for &kind in by.tables() {
+            held[kind as usize] = if (by, kind) == (Scope::Run, TableKind::Pings) {
+                self.table(kind).split().0
+            } else {
+                self.table(kind).batches()?
+            };
+        }
+        let tables = |kind| held[kind as usize].as_slice();
+        if by == Scope::Run {
+            let pings = self.table(TableKind::Pings);
+            let (_, stored) = pings.split();
+            let later = stored.into_iter().map(|rows| rows.read(&pings.schema()));
+            return runs::metrics(&tables, later, window);
+        }
+        of_tables(by, &tables, window)
     }
 }
 
@@ -62,7 +79,7 @@ fn of_tables<'a>(
     window: Window,
 ) -> Result<Table, ArrowError> {
     match by {
-        Scope::Run => runs::metrics(tables, window),
+        Scope::Run => runs::metrics(tables, std::iter::empty(), window),
         Scope::Group => groups::metrics(tables, window),
         Scope::Class => classes::metrics(tables, window),
         Scope::Application => applications::metrics(tables, window),
@@ -109,6 +126,17 @@ impl Scope {
     /// The scope of that name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|scope| scope.name() == name)
+    }
+
+    /// The tables from which its metrics are computed.
+    const fn tables(self) -> &'static [TableKind] {
+        match self {
+            Self::Run => &[TableKind::Links, TableKind::Flows, TableKind::Pings],
+            Self::Group => &[TableKind::Flows, TableKind::Links],
+            Self::Class => &[TableKind::Classes],
+            Self::Application => &[TableKind::Applications, TableKind::Transactions],
+            Self::Link => &[TableKind::Links],
+        }
     }
 
     /// Its metrics, in the order of their columns.

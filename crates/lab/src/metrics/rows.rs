@@ -226,8 +226,13 @@ impl<K: Copy + Ord, V: Default> Ordered<K, V> {
         &mut self.items[place].1
     }
 
+    /// Where in `items` a key is.
+    pub(super) fn place(&self, key: K) -> Option<usize> {
+        self.places.get(&key).copied()
+    }
+
     pub(super) fn get(&self, key: K) -> Option<&V> {
-        self.places.get(&key).map(|&place| &self.items[place].1)
+        self.place(key).map(|place| &self.items[place].1)
     }
 }
 

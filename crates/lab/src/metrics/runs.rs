@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::slice;
 use std::sync::Arc;
 
 use arrow_array::{Float64Array, RecordBatch};
@@ -451,9 +452,9 @@ impl Columns {
         window: Window,
     ) -> Result<Vec<Cell>, ArrowError> {
         let tables = |kind| match kind {
-            TableKind::Flows => std::slice::from_ref(flows),
-            TableKind::Links => std::slice::from_ref(links),
-            TableKind::Pings => std::slice::from_ref(pings),
+            TableKind::Flows => slice::from_ref(flows),
+            TableKind::Links => slice::from_ref(links),
+            TableKind::Pings => slice::from_ref(pings),
             _ => &[],
         };
         let mut runs = read(&tables)?.items;
@@ -494,19 +495,46 @@ fn read<'a>(tables: Tables<'_, 'a>) -> Result<Ordered<RunKey<'a>, Run<'a>>, Arro
     Ok(runs)
 }
 
-/// The metrics of every run that has a link, in the order of `links`, that apply to any run.
-pub(super) fn metrics(tables: Tables<'_, '_>, window: Window) -> Result<Table, ArrowError> {
-    let mut runs = read(tables)?.items;
-    let all = || runs.iter().map(|(_, run)| run);
+/// The metrics of every run that has a link, in the order of `links`, that apply to any run. Each of the `later` tables
+/// has all pings of a run; only one of them is in memory at a time.
+pub(super) fn metrics(
+    tables: Tables<'_, '_>,
+    later: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
+    window: Window,
+) -> Result<Table, ArrowError> {
+    let mut runs = read(tables)?;
+    let all = || runs.items.iter().map(|(_, run)| run);
     let columns = Columns::of(
         all().flat_map(|run| run.flows.iter().map(|flow| flow.identity)),
         all().flat_map(|run| run.links.iter().map(|link| link.link.unwrap_or_default())),
     );
-    runs.retain(|(_, run)| !run.links.is_empty());
-    let rows = runs.into_iter().map(|(key, mut run)| {
+    for (_, run) in &mut runs.items {
         run.window = window;
         run.only_endless = columns.only_endless;
-        (key, columns.values(&run))
-    });
+    }
+    let mut values = vec![None; runs.items.len()];
+    for pings in later {
+        let pings = pings?;
+        let mut of_runs: Ordered<RunKey<'_>, Vec<Ping<'_>>> = Ordered::default();
+        read_pings(slice::from_ref(&pings), |run, ping| {
+            of_runs.of(run).push(ping);
+        })?;
+        for (key, pings) in of_runs.items {
+            let Some(place) = runs.place(key) else {
+                continue;
+            };
+            let run = std::mem::take(&mut runs.items[place].1);
+            let run = Run { pings, ..run };
+            values[place] = (!run.links.is_empty()).then(|| columns.values(&run));
+        }
+    }
+    let rows = runs
+        .items
+        .iter()
+        .zip(values)
+        .filter_map(|((key, run), values)| {
+            let of_run = || (!run.links.is_empty()).then(|| columns.values(run));
+            Some((*key, values.or_else(of_run)?))
+        });
     columns.table(&rows.collect::<Vec<_>>())
 }

@@ -245,7 +245,7 @@ fn every_run_has_its_rows_in_order() {
     assert_eq!(rows[6..], [2, 10, 1, 3, 1, 0, 0]);
     let flows = outcome.table(TableKind::Flows);
     let of = |n: usize| {
-        let batch = &flows.batches()[n];
+        let batch = &flows.batches().unwrap()[n];
         let arm = text(batch, "arm", 0);
         let replication = batch.column_by_name("replication").unwrap();
         let replication: &arrow_array::UInt32Array =
@@ -276,7 +276,7 @@ fn metrics_are_those_of_their_definitions() {
         let got = got.unwrap_or(f64::NAN);
         assert!((got - want).abs() < 1e-9, "{what}: {got}, not {want}");
     };
-    let flows = &outcome.table(TableKind::Flows).batches()[0];
+    let flows = &outcome.table(TableKind::Flows).batches().unwrap()[0];
     // 1 MB in the 8 s after the warm-up.
     near(number(flows, "goodput_mbit_per_s", 0), 1.0, "goodput");
     // Samples 3 to 10 lie after the warm-up.
@@ -294,12 +294,12 @@ fn metrics_are_those_of_their_definitions() {
     assert_eq!(text(flows, "flow", 1), "tcp up/2");
     assert_eq!(text(flows, "group", 1), "tcp up");
 
-    let links = &outcome.table(TableKind::Links).batches()[0];
+    let links = &outcome.table(TableKind::Links).batches().unwrap()[0];
     near(number(links, "utilisation", 0), 0.25, "utilisation");
     near(number(links, "busy_share", 0), 0.5, "busy");
     near(
         number(
-            &outcome.table(TableKind::FlowSeries).batches()[0],
+            &outcome.table(TableKind::FlowSeries).batches().unwrap()[0],
             "goodput_mbit_per_s",
             0,
         ),

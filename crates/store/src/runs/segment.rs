@@ -2,8 +2,9 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::format::{HEAD, HEADER, Header, Key, Kind, RECORD, checksum, head, is_head};
@@ -31,6 +32,40 @@ impl Record {
     }
 }
 
+/// The payload of a record, parts of which are read when they are needed, also after the segment was removed.
+#[derive(Clone, Debug)]
+pub struct Payload {
+    file: Arc<Mutex<File>>,
+    offset: u64,
+    length: u32,
+}
+
+impl Payload {
+    /// The payload at `offset` of a segment.
+    pub(crate) const fn new(file: Arc<Mutex<File>>, offset: u64, length: u32) -> Self {
+        Self {
+            file,
+            offset,
+            length,
+        }
+    }
+
+    /// The bytes of `part`.
+    ///
+    /// # Errors
+    /// If they cannot be read, or the payload is shorter.
+    pub fn read(&self, part: Range<u32>) -> io::Result<Vec<u8>> {
+        let length = part.end.checked_sub(part.start);
+        let length = length.filter(|_| part.end <= self.length);
+        let length = length.ok_or(io::ErrorKind::UnexpectedEof)?;
+        let mut bytes = vec![0; length as usize];
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.seek(SeekFrom::Start(self.offset + u64::from(part.start)))?;
+        file.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+}
+
 /// What a file of a store is.
 #[derive(Debug)]
 pub(crate) enum Scanned {
@@ -54,7 +89,7 @@ impl Scanned {
 #[derive(Debug)]
 pub struct Segment {
     path: PathBuf,
-    file: Mutex<File>,
+    file: Arc<Mutex<File>>,
     records: Vec<Record>,
     /// Length up to the end of the last complete record.
     whole: u64,
@@ -95,7 +130,7 @@ impl Segment {
         gaps += usize::from(rest.is_some_and(|rest| Header::read(&rest).is_none()));
         Ok(Scanned::Segment(Self {
             path: path.to_owned(),
-            file: Mutex::new(file),
+            file: Arc::new(Mutex::new(file)),
             records,
             whole,
             gaps,
@@ -137,13 +172,13 @@ impl Segment {
 
     /// The payload of a record; `None`: it is damaged or cannot be read.
     pub fn read(&self, record: &Record) -> Option<Vec<u8>> {
-        let mut payload = vec![0; usize::try_from(record.header.length).ok()?];
-        {
-            let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-            file.seek(SeekFrom::Start(record.offset)).ok()?;
-            file.read_exact(&mut payload).ok()?;
-        }
+        let payload = self.payload(record).read(0..record.header.length).ok()?;
         (checksum(&payload) == record.header.digest).then_some(payload)
+    }
+
+    /// The payload of a record, for later.
+    pub fn payload(&self, record: &Record) -> Payload {
+        Payload::new(Arc::clone(&self.file), record.offset, record.header.length)
     }
 
     /// Number of places where the headers of one or more records are damaged.

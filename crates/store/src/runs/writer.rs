@@ -1,5 +1,6 @@
 //! The writer of a segment: a thread that commits records in groups.
 
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -8,9 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::format::{HEAD, Header, Key, Kind, MAX_PAYLOAD, head};
+use super::format::{HEAD, HEADER, Header, Key, Kind, MAX_PAYLOAD, head};
+use super::segment::Payload;
 use crate::clock::Pause;
 use crate::files::{Access, Files, Lock, Output};
+use crate::regular::{Links, open_regular};
 
 /// Minimum time between commits: a power loss loses at most the runs of this time, and there are at
 /// most five syncs per second, even if runs are short.
@@ -31,10 +34,29 @@ pub struct Writer {
     path: PathBuf,
     files: Arc<dyn Files>,
     state: Arc<State>,
+    /// For the payloads of committed records.
+    reader: Arc<Mutex<File>>,
+    next: Mutex<Next>,
     sender: Option<SyncSender<Message>>,
     thread: Option<JoinHandle<()>>,
     /// Held while the writer is alive; shows other processes that the segment is in use.
     _lock: Lock,
+}
+
+/// A record that was handed to a [`Writer`].
+#[derive(Clone, Debug)]
+pub struct Appended {
+    /// How many were before it: it is committed if more are.
+    pub place: usize,
+    /// To be read only if it is committed.
+    pub payload: Payload,
+}
+
+/// Where the next record will be.
+#[derive(Debug)]
+struct Next {
+    place: usize,
+    offset: u64,
 }
 
 #[derive(Debug)]
@@ -78,9 +100,9 @@ impl Writer {
             if let Some(folder) = path.parent() {
                 files.sync_dir(folder)?;
             }
-            Ok((output, lock))
+            Ok((output, lock, open_regular(&path, Links::Follow)?))
         };
-        let (output, lock) = create().inspect_err(|error: &io::Error| {
+        let (output, lock, reader) = create().inspect_err(|error: &io::Error| {
             if error.kind() != io::ErrorKind::AlreadyExists {
                 // The next start removes it if this does not.
                 let _ = files.remove_file(&path);
@@ -104,6 +126,11 @@ impl Writer {
             path,
             files,
             state,
+            reader: Arc::new(Mutex::new(reader)),
+            next: Mutex::new(Next {
+                place: 0,
+                offset: HEAD as u64,
+            }),
             sender: Some(sender),
             thread: Some(thread),
             _lock: lock,
@@ -115,18 +142,27 @@ impl Writer {
         &self.path
     }
 
-    /// Adds a record, which is committed within [`COMMIT_INTERVAL`] and the time of a write.
-    pub fn append(&self, kind: Kind, key: Key, payload: Vec<u8>) {
+    /// Adds a record, which is committed within [`COMMIT_INTERVAL`] and the time of a write; `None`: it is too long.
+    pub fn append(&self, kind: Kind, key: Key, payload: Vec<u8>) -> Option<Appended> {
         let Some(header) = Header::of(kind, key, &payload) else {
             let length = payload.len();
             let limit = format!("a run has {length} bytes; expected at most {MAX_PAYLOAD}");
             self.state.fail(limit);
-            return;
+            return None;
         };
-        if let Some(sender) = &self.sender {
-            // The thread ends only after the sender is dropped, or by a panic, which ends the run.
-            let _ = sender.send(Message::Append(header, payload));
-        }
+        let sender = self.sender.as_ref()?;
+        // Held until the record is in the queue, in which the order decides where it will be.
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        // The thread ends only after the sender is dropped, or by a panic, which ends the run.
+        let _ = sender.send(Message::Append(header, payload));
+        let offset = next.offset + HEADER as u64;
+        let appended = Appended {
+            place: next.place,
+            payload: Payload::new(Arc::clone(&self.reader), offset, header.length),
+        };
+        next.place += 1;
+        next.offset = offset + u64::from(header.length);
+        Some(appended)
     }
 
     /// Waits until all appended records are committed, or the writer has failed.

@@ -5,7 +5,7 @@ from dataclasses import fields
 from itertools import combinations
 from operator import itemgetter
 
-from sojourn.result.rows import Record, grouped
+from sojourn.result.rows import digest, grouped
 from sojourn.result.validity.evidence import Evidence, Setup
 from sojourn.result.validity.finding import Finding, Severity, note, warning
 from sojourn.traffic.applications import Application, Sessions
@@ -27,8 +27,8 @@ COMPARED = {
 }
 # Values that do not affect packets; names of arms and their changes, which are applied.
 NEUTRAL = {"name", "replications", "seed", "sample", "keep_events", "sample_state", "arms"}
-# The rows of each replication.
-Runs = Mapping[int, Sequence[Record]]
+# Digests of the rows of each replication.
+Runs = Mapping[int, tuple[int, ...]]
 # More paths are counted, not listed.
 MOST_PATHS = 4
 
@@ -51,15 +51,15 @@ def _identical(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _runs(evidence: Evidence, arm: str) -> Runs:
-    """Return what was measured in each run of an arm."""
+    """Summarise what was measured in each run of an arm."""
     every = ((evidence.flows, "flows"), (evidence.links, "links"))
-    measured = [
-        {key: row[key] for key in row if key != "arm" and key not in CONFIGURATION[columns]}
-        for table, columns in every
-        for row in table
-        if row["arm"] == arm
-    ]
-    return grouped(measured, itemgetter("replication"))
+    found: dict[int, tuple[int, ...]] = {}
+    for table, columns in every:
+        own = grouped((row for row in table if row["arm"] == arm), itemgetter("replication"))
+        for replication, rows in own.items():
+            of = digest(rows, {"arm", *CONFIGURATION[columns]})
+            found[replication] = (*found.get(replication, ()), of)
+    return found
 
 
 def _equal(these: Runs, those: Runs) -> bool:

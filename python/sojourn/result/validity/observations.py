@@ -1,19 +1,15 @@
 """Findings on what was measured: failed checks, losses, transactions, calls, few observations."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from operator import itemgetter
 
-from sojourn import _core
 from sojourn.result.formatting import significant
 from sojourn.result.rows import (
     CONNECTIONS,
-    KEYS,
     Record,
     grouped,
     known,
     mean,
-    rows,
     transactions,
 )
 from sojourn.result.validity.evidence import Evidence, Setup
@@ -78,51 +74,22 @@ def _unfinished(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-@dataclass(slots=True)
-class Stretch:
-    """Intervals in a row in which a queue sent nothing although packets waited."""
-
-    begin_s: float
-    intervals: int = 0
-    backlog_bytes: int = 0
-
-
-def _stretches(series: _core.Table) -> dict[tuple[str, int, str], list[Stretch]]:
-    """Return the stretches of each queue of each run."""
-    found: dict[tuple[str, int, str], list[Stretch]] = {}
-    waiting: set[tuple[str, int, str]] = set()
-    names = ("link", "t_s", "sent_packets", "backlog_bytes")
-    for arm, replication, link, t_s, sent, backlog in rows(series, *KEYS, *names):
-        place = (arm, replication, link)
-        if sent or not backlog:
-            waiting.discard(place)
-            continue
-        if place not in waiting:
-            waiting.add(place)
-            found.setdefault(place, []).append(Stretch(t_s))
-        last = found[place][-1]
-        last.intervals += 1
-        last.backlog_bytes = max(last.backlog_bytes, backlog)
-    return found
-
-
 def _stuck(evidence: Evidence) -> Iterator[Finding]:
     """Find queues that send nothing although packets wait."""
-    stretches = _stretches(evidence.link_series)
+    stretches = sorted(evidence.link_series.stuck(), key=itemgetter(0, 1, 2))
     rates = {
         (link["arm"], link["replication"], link["link"]): bits_per_s(link)
         for link in evidence.links
     }
     longest: dict[tuple[str, str], tuple[float, int, float]] = {}
-    for arm, replication, link in sorted(stretches):
+    for arm, replication, link, begin_s, intervals, backlog_bytes in stretches:
         setup, rate = evidence.arms[arm], rates.get((arm, replication, link))
         if rate is None or not _is_steady(setup, link):
             continue
-        for one in stretches[arm, replication, link]:
-            lasted_s = one.intervals * setup.sample_s
-            needed_s = STUCK_BACKLOGS * 8 * one.backlog_bytes / rate
-            if lasted_s > max(STUCK_S + needed_s, longest.get((arm, link), (0.0,))[0]):
-                longest[arm, link] = lasted_s, replication, one.begin_s - setup.sample_s
+        lasted_s = intervals * setup.sample_s
+        needed_s = STUCK_BACKLOGS * 8 * backlog_bytes / rate
+        if lasted_s > max(STUCK_S + needed_s, longest.get((arm, link), (0.0,))[0]):
+            longest[arm, link] = lasted_s, replication, begin_s - setup.sample_s
     for (arm, link), (lasted_s, replication, begin_s) in longest.items():
         yield error(
             f"{arm}: the queue of link {link} sent nothing for {lasted_s:.3g} s although "

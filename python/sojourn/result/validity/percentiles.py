@@ -55,15 +55,15 @@ def needed(percent: int, beyond: int) -> int:
 
 def sparse(
     flows: Iterable[Record],
-    pings: Iterable[tuple[str, int, float, float | None]],
+    replies: Iterable[tuple[str, int, int]],
     transactions: Iterable[Record],
     *,
     warmup_s: float,
 ) -> list[Sparse]:
     """Find the percentiles that rest on few observations.
 
-    Percentiles of sojourn times are over thousands of packets and are not checked. `pings` are
-    rows of arm, replication, time and round-trip time.
+    Percentiles of sojourn times are over thousands of packets and are not checked. `replies` are
+    arm, replication and the number of replies to pings after the warm-up.
     """
 
     def observed(of: Iterable[Record], name: str) -> Seen:
@@ -75,13 +75,9 @@ def sparse(
             and row[name] is not None
         )
 
-    replies = Counter(
-        (arm, replication, "")
-        for arm, replication, t_s, rtt_ms in pings
-        if t_s >= warmup_s and rtt_ms is not None
-    )
+    of_runs: Seen = Counter({(arm, replication, ""): count for arm, replication, count in replies})
     return [
-        *_of_metrics("run", "ping_ms_p", replies),
+        *_of_metrics("run", "ping_ms_p", of_runs),
         *_of_metrics("group", "fct_s_p", observed(flows, "fct_s")),
         *_of_metrics("application", "duration_s_p", observed(transactions, "duration_s")),
     ]

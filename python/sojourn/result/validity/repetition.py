@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from operator import itemgetter
 
-from sojourn.result.rows import Records, grouped
+from sojourn.result.rows import Records, digest, grouped
 from sojourn.result.validity.evidence import Evidence
 from sojourn.result.validity.finding import Finding, note, warning
 
@@ -50,11 +50,8 @@ def _is_repeated(evidence: Evidence, arm: str) -> bool:
 def _runs_are_equal(table: Records) -> bool:
     """Whether there are several runs, and all of them are equal."""
     differing = {"replication", "started_s", "connected_s"}
-    runs = [
-        [{key: row[key] for key in row if key not in differing} for row in run]
-        for run in grouped(table, itemgetter("replication")).values()
-    ]
-    return len(runs) > 1 and all(run == runs[0] for run in runs[1:])
+    runs = grouped(table, itemgetter("replication")).values()
+    return len(runs) > 1 and len({digest(run, differing) for run in runs}) == 1
 
 
 def _short(evidence: Evidence) -> Iterator[Finding]:
