@@ -28,6 +28,7 @@ from sojourn.live.metrics import Metrics
 from sojourn.live.sockets import ControlSocket, NoSocketError
 from sojourn.queues.queue_file import short
 from sojourn.result import Result, captures, derived_files, storage
+from sojourn.result.rows import rows
 from sojourn.scenario import Arm, Link, Scenario, presets
 from sojourn.scenario.paths import assignment, overridden
 from sojourn.traffic import Program, Traffic
@@ -39,6 +40,8 @@ MAX_NAME = 200
 COMMAND = "expected a program and its arguments as separate words, such as ping -c 3 100.64.0.2"
 SERVER = "expected a program and its arguments in one string, such as 'iperf3 -s'"
 NO_NAME = "the program has no name"
+# One of these is not 0 on a link that a packet reached.
+CROSSED = ("sent_packets", "drops_overlimit", "drops_aqm")
 
 
 # What every run of real packets has.
@@ -242,6 +245,9 @@ def follow(
             )
         result = Result(outcome)
         _, code = _concluded(result, request, claim)
+    if not any(any(row) for row in rows(outcome.table("links"), *CROSSED)):
+        hint = "; use $SOJOURN_SERVER as the server" if isinstance(planned, LivePlan) else ""
+        say(f"note: no packet crossed the links{hint}")
     if interrupted:
         say(f"interrupted after {result.scenario.checked.duration_s:.1f} s")
         return process.exit_code()

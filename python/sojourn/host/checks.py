@@ -83,6 +83,8 @@ def _checks(readings: Readings) -> Iterator[Check]:
     yield _processors(readings)
     if readings.system == "Linux":
         yield _qdisc(readings)
+        yield _interfaces(readings)
+        yield _kernels(readings)
     yield from (_tool(name, place) for name, place in readings.tools.items())
     yield _store(readings)
     yield _memory(readings)
@@ -292,6 +294,23 @@ def _qdisc(readings: Readings) -> Check:
     return _check(
         "default qdisc", f"{found} (used on host devices; links use the queues of Sojourn)"
     )
+
+
+def _interfaces(readings: Readings) -> Check:
+    """Check what ``sojourn bridge`` and ``sojourn interop`` need."""
+    name = "bridge and interop"
+    if readings.is_root:
+        return _check(name, "possible as root")
+    return _limited(name, "not as this user", "run them as root")
+
+
+def _kernels(readings: Readings) -> Check:
+    """Check what runs in the Linux kernel need."""
+    name = "kernels for --on"
+    if readings.kernels:
+        return _check(name, ", ".join(readings.kernels))
+    remedy = "optional, for runs in the Linux kernel: sojourn kernel build"
+    return _check(name, "none", remedy, verdict=Verdict.MISSING)
 
 
 def _tool(name: str, place: str | None) -> Check:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sojourn import _core
 from sojourn.execute import runs
-from sojourn.host import probe
+from sojourn.host import kernels, probe
 
 TOOLS = ("iperf3", "irtt", "flent", "tshark", "tc", "pasta")
 # A kernel may take long to load a module.
@@ -46,6 +46,7 @@ class Readings:
     load: float | None = None
     default_qdisc: str | None = None
     tools: dict[str, str | None] = field(default_factory=dict)
+    kernels: list[str] = field(default_factory=list)
     store: str | None = None
     store_error: str | None = None
     free_bytes: int | None = None
@@ -81,6 +82,7 @@ def read(root: Path = Path("/")) -> Readings:
         load=_load(root),
         default_qdisc=_text(root / "proc/sys/net/core/default_qdisc"),
         tools={name: shutil.which(name) for name in TOOLS},
+        kernels=[f"linux-{one.version}" for one in kernels.built(kernels.default_folder())],
         store=store,
         store_error=store_error,
         free_bytes=free,

@@ -45,6 +45,7 @@ GOOD = Readings(
     load=0.5,
     default_qdisc="fq_codel",
     tools=dict.fromkeys(facts.TOOLS, "/usr/bin/tool"),
+    kernels=["linux-6.12"],
     store="/home/me/runs",
     free_bytes=5 * GIB,
     memory_bytes=2 * GIB,
@@ -70,7 +71,7 @@ def without_tun(**errors: str | None) -> dict[str, Any]:
 
 
 def test_a_good_machine_has_no_remedies() -> None:
-    found = assess(GOOD)
+    found = assess(replace(GOOD, is_root=True))
     assert {check.verdict for check in found} == {Verdict.OK}
     assert not any(check.remedy for check in found)
     assert possible(found)
@@ -204,6 +205,8 @@ CASES: list[tuple[dict[str, Any], str, str, str, str]] = [
     ({"load": 3.5}, "processors", "limited", "4, load 3.50", "end other programs"),
     ({"load": None}, "processors", "ok", "load unknown", ""),
     ({"default_qdisc": None}, "default qdisc", "ok", "unknown", ""),
+    ({}, "bridge and interop", "limited", "not as this user", "as root"),
+    ({"kernels": []}, "kernels for --on", "missing", "none", "sojourn kernel build"),
     ({"tools": {"tc": None}}, "tc", "missing", "not in PATH", "install iproute2"),
     ({"store": None, "store_error": "no home"}, "run store", "limited", "no home", "SOJOURN_STORE"),
     ({"store_error": "read-only"}, "run store", "limited", "read-only", "SOJOURN_STORE"),
