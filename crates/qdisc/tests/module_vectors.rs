@@ -113,9 +113,11 @@ fn replay(path: &Path) {
     // The number of arrivals, and those that came with CE, which are not recorded as marked.
     let (mut arrived, mut congested) = (0, BTreeSet::new());
     let kinds = json["kinds"].as_array().map(|_| numbers(&json["kinds"]));
+    // When a queue was made whose periods begin there; ours is made at 0.
+    let age = json["made_ns"].as_i64().map_or(0, i64::unsigned_abs);
     for (nth, row) in json["events"].as_array().unwrap().iter().enumerate() {
         let row = numbers(row);
-        let at = Instant::from_nanos(row[0]);
+        let at = Instant::from_nanos(age + row[0]);
         while let Some(due) = queue.next_timer().filter(|&due| due <= at) {
             queue.on_timer(due);
         }

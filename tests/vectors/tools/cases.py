@@ -44,6 +44,8 @@ class Case:
     commands: tuple[str, ...] = ()
     # The kernel module of the queue, if it is one of Sojourn's.
     module: str = ""
+    # Whether the queue does something periodically from when it is made.
+    periodic: bool = False
 
 
 @dataclass(frozen=True)

@@ -180,6 +180,7 @@ MODULES = [
         "afcd limit 60 sample 4 shadow 100 table 100 average qtarget 8 interval 40ms",
         mixture(57, RATE_MBIT, CROWD),
         module="sch_afcd",
+        periodic=True,
     ),
     Case(
         "afq",

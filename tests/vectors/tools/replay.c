@@ -4,6 +4,7 @@
 //
 //   replay origin                         prints a time to count from, in ns of CLOCK_MONOTONIC
 //   replay send TRACE ORIGIN DEV          sends the trace out of DEV
+//   replay now                            prints the time
 //   replay capture OUT ORIGIN END IN OUT  records until END what comes in and what leaves
 //   replay until ORIGIN TIME              sleeps
 //   replay load FILE PARAMETERS           loads a kernel module
@@ -226,6 +227,8 @@ int main(int count, char **word) {
     if (!strcmp(mode, "origin")) {
         int64_t soon = clock_ns(CLOCK_MONOTONIC) + 5000000000LL;
         printf("%lld\n", (long long)((soon / ORIGIN_GRAIN + 1) * ORIGIN_GRAIN));
+    } else if (!strcmp(mode, "now")) {
+        printf("%lld\n", (long long)clock_ns(CLOCK_MONOTONIC));
     } else if (!strcmp(mode, "send") && count == 5) {
         send_trace(word[2], atoll(word[3]), word[4]);
     } else if (!strcmp(mode, "capture") && count == 7) {
