@@ -103,7 +103,12 @@ def digest(rows: Iterable[Record], without: Container[str]) -> int:
     >>> digest([{"arm": "a", "n": 1}], {"arm"}) == digest([{"arm": "b", "n": 1}], {"arm"})
     True
     """
-    found = (tuple(value for name, value in row.items() if name not in without) for row in rows)
+    # Rows of one table have the same columns.
+    names: list[str] = []
+    found = []
+    for row in rows:
+        names = names or [name for name in row if name not in without]
+        found.append(tuple([row[name] for name in names]))
     return hash(tuple(found))
 
 
