@@ -28,7 +28,7 @@ from sojourn.presentation.model import Columns, Table, Text, text_table
 from sojourn.presentation.terminal import print_note, print_table
 from sojourn.report.answer import LATENCY
 from sojourn.report.view import heading
-from sojourn.result import derived_files, formatting
+from sojourn.result import budget, derived_files, formatting
 from sojourn.result.catalogue import Metric
 from sojourn.result.formatting import counted
 from sojourn.result.naming import check_possible, described
@@ -84,7 +84,7 @@ def sweep(
 
         # Before a dry run: the runs of some backends cannot be shared.
         keys(planned.first, where.backend)
-    estimate = planned.estimate(jobs=plan.jobs, max_memory=plan.max_memory)
+    estimate = planned.estimate(jobs=plan.jobs, max_memory=plan.max_memory, backend=where.backend)
     if dry_run:
         concurrent = jobs_at_once(plan.jobs, where.backend)
         return _describe(planned, estimate, jobs=concurrent, as_json=json)
@@ -186,7 +186,7 @@ def _reported(planned: PreparedSweep, execution: Execution, jobs: int | None) ->
     if execution.store is None:
         # Finished runs would be lost.
         process.on_exit("interrupted", patient=True)
-    with progress_bar(_work(planned, jobs)) as progress:
+    with progress_bar(_work(planned, jobs, execution.backend)) as progress:
         execution.progress = _SweepProgress(progress, execution)
         yield
 
@@ -205,13 +205,14 @@ class _SweepProgress:
         self._shown(finished, total)
 
 
-def _work(planned: PreparedSweep, jobs: int | None) -> Work:
+def _work(planned: PreparedSweep, jobs: int | None, backend: str | None) -> Work:
     """Describe the runs of a sweep: each group takes its estimated share of the time."""
     counts = [len(group.arms) * planned.replications for group in planned.groups]
-    costs: list[float] = [
-        json.loads(_core.estimate(group.scenario, jobs=jobs))["cpu_s"] / group.most
-        for group in planned.groups
-    ]
+    costs: list[float] = []
+    for group in planned.groups:
+        found = json.loads(_core.estimate(group.scenario, jobs=jobs))
+        found |= budget.in_kernel(found, jobs=jobs, backend=backend)
+        costs.append(found["cpu_s"] / group.most)
     ends = [0, *itertools.accumulate(counts)]
     times = [0.0, *itertools.accumulate(costs)]
     expected_s = None

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock
@@ -143,8 +143,8 @@ def estimate(
     estimated["real_s"] = None
     if backend == LIVE:
         estimated |= _live(checked, estimated["runs"])
-    elif backend is not None and backend.startswith(KERNEL):
-        estimated |= _kernel(estimated, jobs)
+    else:
+        estimated |= in_kernel(estimated, jobs=jobs, backend=backend)
     refused: _core.ScenarioError | None = None
     try:
         check(checked, jobs=jobs, max_memory=max_memory, stored=stored)
@@ -153,8 +153,12 @@ def estimate(
     return {**estimated, "max_memory_bytes": limit(max_memory), "refused": refused}
 
 
-def _kernel(estimated: dict[str, Any], jobs: int | None) -> dict[str, Any]:
-    """Return what differs in the estimate of runs in a kernel."""
+def in_kernel(
+    estimated: Mapping[str, Any], *, jobs: int | None, backend: str | None
+) -> dict[str, Any]:
+    """Return what differs in the estimate of runs if the backend is a kernel."""
+    if backend is None or not backend.startswith(KERNEL):
+        return {}
     guests = KERNEL_BYTES * min(jobs or os.cpu_count() or 1, estimated["runs"])
     cpu_s = estimated["runs"] * KERNEL_BOOT_S + estimated["packets"] * KERNEL_PACKET_S
     part = {"place": "runs", "cause": "virtual machines", "bytes": guests}

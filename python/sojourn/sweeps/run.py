@@ -146,7 +146,9 @@ class PreparedSweep:
         """The scenario at the first point."""
         return next(grouped(self.scenario, self.points[:1], self.most)).scenario
 
-    def estimate(self, *, jobs: int | None, max_memory: str | None) -> dict[str, Any]:
+    def estimate(
+        self, *, jobs: int | None, max_memory: str | None, backend: str | None = None
+    ) -> dict[str, Any]:
         """Estimate runs, packets, CPU time and memory, of the first runs if `until` is set.
 
         The groups are made one after the other if this sweep does not have them.
@@ -156,8 +158,9 @@ class PreparedSweep:
         for group in self.groups or grouped(self.scenario, self.points, self.most):
             budget.check(group.scenario, jobs=jobs, max_memory=max_memory, metrics=True)
             found = json.loads(_core.estimate(group.scenario, jobs=jobs, metrics=True))
+            found |= budget.in_kernel(found, jobs=jobs, backend=backend)
             share = self.replications / group.most
-            total = {key: value + found[key] * share for key, value in total.items()}
+            total = {key: value + (found[key] or 0) * share for key, value in total.items()}
             peak = max(peak, found["peak_memory_bytes"])
             arms += len(group.arms)
         return {

@@ -118,3 +118,13 @@ def test_a_dry_run_of_a_million_points_needs_less_than_300_mb(tmp_path: Path) ->
     (peak_kb,) = re.findall(r"VmHWM:\s+(\d+) kB", done.stderr)
     assert int(peak_kb) * 1_024 < 300e6
     assert "1000000 points, 1 arm, 1000000 runs" in output.read_text(encoding="utf-8")
+
+
+def test_the_estimate_is_that_of_the_place(base: sj.Scenario) -> None:
+    planned = prepared(SweepPlan(base, {"rtt": "10ms,20ms"}))
+    simulated, in_kernel = (
+        planned.estimate(jobs=1, max_memory=None, backend=place) for place in (None, "linux-6.12")
+    )
+    assert in_kernel["runs"] == simulated["runs"]
+    # Each run boots a kernel.
+    assert in_kernel["cpu_s"] > in_kernel["runs"] > simulated["cpu_s"]
