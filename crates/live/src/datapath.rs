@@ -6,13 +6,13 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{PollFd, PollFlags};
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 use sojourn_net::{Duration, Instant};
 use sojourn_path::ip::Parsed;
 use sojourn_path::links::Events;
 use sojourn_records::{ChangeRecord, Histogram, LinkRecord, SignalRecord};
 
-use crate::clock::{Clock, Wait, Waiting, poll_for};
+use crate::clock::{Clock, Turns, time_of};
 use crate::control::Changes;
 use crate::cross::CrossTraffic;
 use crate::ethernet::{self, Read};
@@ -30,7 +30,7 @@ const HIGHEST_PRIORITY: i32 = -20;
 /// Counters of the datapath, in addition to the records of links and flows.
 #[derive(Debug, Default)]
 pub(crate) struct Counted {
-    /// How late each event was processed, in ns.
+    /// How late each packet reached the end of its path, and each interval of the series ended, in ns.
     pub(crate) lateness: Histogram,
     /// Packets lost because no buffer was free.
     pub(crate) lost: u64,
@@ -79,7 +79,7 @@ pub(crate) struct Datapath<'a, 'c> {
     ports: [&'a Port; 2],
     pub(crate) flows: Flows,
     pub(crate) counted: Counted,
-    waiting: Waiting,
+    turns: Turns,
     numbered: u64,
     incoming: Incoming,
     /// For ports with frames.
@@ -140,7 +140,7 @@ impl<'a, 'c> Datapath<'a, 'c> {
             ports,
             flows,
             counted: Counted::default(),
-            waiting: Waiting::default(),
+            turns: Turns::default(),
             numbered: 0,
             incoming,
             framing,
@@ -166,7 +166,7 @@ impl<'a, 'c> Datapath<'a, 'c> {
         let preferred = rustix::process::setpriority_process(None, HIGHEST_PRIORITY);
         self.counted.is_preferred = preferred.is_ok();
         self.counted.slack = rustix::thread::current_timer_slack().ok();
-        let before = thread_time();
+        let before = time_of(ClockId::ThreadCPUTime);
         let stopped = loop {
             let now = self.clock.now();
             self.network.on_timer(now, &mut self.counted.lateness);
@@ -182,23 +182,16 @@ impl<'a, 'c> Datapath<'a, 'c> {
             if now >= end || stop.load(Ordering::Relaxed) {
                 break now.min(end);
             }
-            let mut read = 0;
+            let mut has_more = false;
             for side in [Side::Client, Side::Server] {
-                read += self.read(side)?;
+                has_more |= self.read(side)? >= BATCH;
             }
             self.write();
-            if read == 0 {
-                let cross = self.cross.as_ref().map_or(end, |cross| cross.next());
-                let due = self.network.next_timer().min(cross).min(end);
-                match self.waiting.until(due, self.clock.now()) {
-                    Wait::Spin => {}
-                    Wait::Sleep(time) => self.sleep(time)?,
-                }
-            } else {
-                self.waiting.on_work(now);
+            if !has_more {
+                self.wait(now, end)?;
             }
         };
-        self.counted.cpu = Duration::from_nanos(thread_time().saturating_sub(before));
+        self.counted.cpu = time_of(ClockId::ThreadCPUTime).saturating_sub(before);
         self.counted.elapsed = stopped.since(Instant::ZERO);
         let ends = self.network.ends.take();
         let made = self.network.take_changes();
@@ -385,23 +378,22 @@ impl<'a, 'c> Datapath<'a, 'c> {
         }
     }
 
-    /// Sleeps until a packet arrives, for `time` at most.
-    fn sleep(&self, time: Duration) -> io::Result<()> {
+    /// Waits after a turn that began at `began` until the next one.
+    fn wait(&mut self, began: Instant, end: Instant) -> io::Result<()> {
         // An earlier stop of the run is noticed after at most this time.
         const LONGEST: Duration = Duration::from_millis(50);
+        if let Some(earliest) = self.turns.after(began) {
+            self.clock.sleep_until(earliest);
+            return Ok(());
+        }
+        let cross = self.cross.as_ref().map_or(end, |cross| cross.next());
+        let due = self.network.next_call().min(cross).min(end);
         let mut fds = [
             PollFd::from_borrowed_fd(self.ports[0].fd(), PollFlags::IN),
             PollFd::from_borrowed_fd(self.ports[1].fd(), PollFlags::IN),
         ];
-        poll_for(&mut fds, time.min(LONGEST))
+        self.clock.wait(&mut fds, due, LONGEST)
     }
-}
-
-/// CPU time of the calling thread, in ns.
-fn thread_time() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use sojourn_backend::{Direction, LinkChanges, NextHop, Passage, Routes, Step};
-use sojourn_net::{Bytes, Instant, Rate, Rng, instead_of};
+use sojourn_net::{Bytes, Duration, Instant, Rate, Rng, instead_of};
 use sojourn_path::links::{Carried, Events, Line, Link, LinkProbe, Verdict, Wire};
 use sojourn_qdisc::{LinkFacts, Qdisc, QdiscSpec, QueueChange};
 use sojourn_records::{ChangeRecord, Histogram, LinkCounters, LinkRecord};
@@ -44,6 +44,10 @@ pub(crate) struct Network<'c> {
     wires: Vec<Wire<Frame>>,
     lines: Vec<Line<Frame>>,
     timers: Timers,
+    /// The constant delay behind each link.
+    delays: Vec<Duration>,
+    /// The links behind each wire, if links are behind it for all packets, by wire.
+    fed: Vec<Vec<u32>>,
     /// Number of changes of the plan of each link so far.
     changed: Vec<usize>,
     changes: LinkChanges,
@@ -97,11 +101,14 @@ impl<'c> Network<'c> {
         let links: Vec<_> = (config.links.iter())
             .map(|link| build(link, &config, &rng))
             .collect();
+        let ways = ways?;
         let mut network = Self {
             now: Instant::ZERO,
             pool: Pool::new(size, packets),
+            delays: passages.iter().map(|link| delay_of(link.behind)).collect(),
+            fed: fed_links(&routes, &ways, wires.len()),
             routes,
-            ways: ways?,
+            ways,
             timers: Timers::new(links.len(), wires.len(), uneven.len()),
             observed: Observed {
                 probes: links.iter().map(|_| LinkProbe::new(samples)).collect(),
@@ -148,12 +155,26 @@ impl<'c> Network<'c> {
         u32::try_from(self.links.len()).unwrap_or(u32::MAX)
     }
 
-    /// When to call [`Network::on_timer`] next.
-    pub(crate) fn next_timer(&self) -> Instant {
-        self.timers.next()
+    /// When to call [`Network::on_timer`] next: no packet reaches the end of its path before. Other events may be due
+    /// earlier, since they are processed with the time at which they are due: a packet that reaches a link which is busy
+    /// is processed with the end of the transmission, and one that a link has sent when it reaches the end of the wire.
+    pub(crate) fn next_call(&self) -> Instant {
+        let calls = self.timers.set_timers().map(|(due, timer)| match timer {
+            Timer::Link(id) => due + self.delays[id as usize],
+            Timer::Wire(id) if self.waits_for_links(id) => Instant::MAX,
+            _ => due,
+        });
+        calls.min().unwrap_or(Instant::MAX)
     }
 
-    /// Processes the events due up to and including `now`. `lateness` records how late each event is, in ns.
+    /// Whether the packets of a wire reach links that are busy, each of which has a timer.
+    fn waits_for_links(&self, wire: u32) -> bool {
+        let fed = &self.fed[wire as usize];
+        !fed.is_empty() && fed.iter().all(|&id| self.links[id as usize].awaited)
+    }
+
+    /// Processes the events due up to and including `now`. `lateness` records how late packets reach the end of their
+    /// path and intervals of the series end, in ns.
     pub(crate) fn on_timer(&mut self, now: Instant, lateness: &mut Histogram) {
         loop {
             let (due, timer) = self.timers.first();
@@ -162,8 +183,11 @@ impl<'c> Network<'c> {
             }
             self.timers.set(timer, None);
             self.now = self.now.max(due);
-            lateness.record(now.since(due).as_nanos());
+            let delivered = self.delivered.len();
             self.on_due(timer);
+            if self.delivered.len() > delivered || timer == Timer::Sample {
+                lateness.record(now.since(due).as_nanos());
+            }
         }
         self.now = self.now.max(now);
     }
@@ -554,6 +578,39 @@ fn facts(config: &Config, link: &LinkConfig, queue: &QdiscSpec, rate: Rate) -> L
         name: Some(link.name.as_str().into()),
         flows: config.flow_facts(queue),
     }
+}
+
+/// The least delay of a hop.
+const fn delay_of(hop: NextHop) -> Duration {
+    match hop {
+        NextHop::Wire(delay) => delay,
+        NextHop::Line(_) => Duration::ZERO,
+    }
+}
+
+/// The links behind each wire; none if some packets of the wire do not reach a link without a driver next.
+fn fed_links(routes: &Routes, ways: &[Way], wires: usize) -> Vec<Vec<u32>> {
+    let mut behind = vec![(Vec::new(), true); wires];
+    for first in ways.iter().flat_map(|way| [way.forward, way.reverse]) {
+        let mut at = first;
+        while routes.step(at) != Step::End {
+            let (step, next) = (routes.step(at), routes.step(at + 1));
+            if let Step::Wire(wire) = step {
+                let (links, only_links) = &mut behind[wire as usize];
+                match next {
+                    Step::Link(link) => links.push(link),
+                    _ => *only_links = false,
+                }
+            }
+            at += 1;
+        }
+    }
+    let fed = behind.into_iter().map(|(mut links, only_links)| {
+        links.sort_unstable();
+        links.dedup();
+        if only_links { links } else { Vec::new() }
+    });
+    fed.collect()
 }
 
 /// The imperfect wires behind links, and the routing properties of each link.

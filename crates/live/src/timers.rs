@@ -97,6 +97,13 @@ impl Timers {
         }
     }
 
+    /// The timers that are set, and when each is due.
+    pub(crate) fn set_timers(&self) -> impl Iterator<Item = (Instant, Timer)> {
+        let all = self.due[self.leaves..].iter().enumerate();
+        let set = all.filter(|(_, due)| **due != Instant::MAX);
+        set.map(|(place, &due)| (due, self.timer(place)))
+    }
+
     /// When the first timer is due; [`Instant::MAX`]: no timer is set.
     pub(crate) fn next(&self) -> Instant {
         self.due[1]

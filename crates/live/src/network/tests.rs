@@ -1,5 +1,6 @@
 //! The datapath in virtual time.
 
+use proptest::prelude::*;
 use sojourn_net::{Duration, FlowKey, IpVersion, Transport};
 use sojourn_scenario::Scenario;
 
@@ -31,8 +32,18 @@ fn changeable(down: &str) -> Network<'static> {
     network
 }
 
-/// Gives the network a packet of `len` bytes; false: there is no buffer.
-fn send(network: &mut Network<'_>, now: Instant, (id, len, tos): (u64, u16, u8)) {
+/// Gives the network a packet of `len` bytes from the server to the client.
+fn send(network: &mut Network<'_>, now: Instant, packet: (u64, u16, u8)) {
+    send_in(network, now, packet, (0, true));
+}
+
+/// The same for a packet of a flow, with or against the direction of its data.
+fn send_in(
+    network: &mut Network<'_>,
+    now: Instant,
+    (id, len, tos): (u64, u16, u8),
+    (flow, forward): (u32, bool),
+) {
     let slot = network.pool.take().unwrap();
     let packet = network.pool.bytes_mut(slot);
     packet[..2].copy_from_slice(&[0x45, tos]);
@@ -49,20 +60,30 @@ fn send(network: &mut Network<'_>, now: Instant, (id, len, tos): (u64, u16, u8))
         payload: len - 28,
         is_multicast: false,
     };
-    network.on_packet(now, Frame::new(parsed, slot, id, now), 0, true);
+    network.on_packet(now, Frame::new(parsed, slot, id, now), flow, forward);
 }
 
-/// What arrives when the network is asked at its own times: id and time.
+/// What arrives when the network is called at its own times: id and time.
 fn arrivals(network: &mut Network<'_>, until: Instant) -> Vec<(u64, Instant)> {
+    arrivals_and_calls(network, until).0
+}
+
+/// The same, and the number of calls.
+fn arrivals_and_calls(network: &mut Network<'_>, until: Instant) -> (Vec<(u64, Instant)>, usize) {
     let (mut all, mut lateness) = (Vec::new(), Histogram::default());
-    while network.next_timer() <= until {
-        network.on_timer(network.next_timer(), &mut lateness);
+    for calls in 0.. {
+        let call = network.next_call().min(until);
+        network.on_timer(call, &mut lateness);
         while let Some((at, frame)) = network.next_delivered() {
+            assert_eq!(at, call, "it is called when a packet is delivered");
             all.push((frame.id, at));
             network.pool.release(frame.slot);
         }
+        if call == until {
+            return (all, calls);
+        }
     }
-    all
+    unreachable!("time passes")
 }
 
 const AT_10_MBIT: &str = "rate = \"10mbit\"\nqdisc = \"pfifo\"";
@@ -99,6 +120,64 @@ fn a_late_call_delays_packets_but_not_the_times_of_the_link() {
         (900_000_000..1_000_000_000).contains(&latest),
         "{latest} ns"
     );
+}
+
+#[test]
+fn a_busy_link_needs_one_call_per_packet() {
+    // Packets that take 1 ms are sent every 0.7 ms.
+    for (delay, last) in [("", 110), ("\ndelay = \"5ms\"", 115)] {
+        let mut network = network(&format!("{AT_10_MBIT}{delay}"));
+        let mut calls = 0;
+        let mut arrived = Vec::new();
+        for id in 0..100 {
+            let now = Instant::from_nanos(id * 700_000);
+            let (some, until_then) = arrivals_and_calls(&mut network, now);
+            arrived.extend(some);
+            // Without the last one, which is the time of the next packet.
+            calls += until_then;
+            send(&mut network, now, (id, 1_236, 0));
+        }
+        let (rest, until_then) = arrivals_and_calls(&mut network, Instant::from_millis(120));
+        arrived.extend(rest);
+        calls += until_then;
+        assert_eq!(arrived.len(), 100);
+        assert_eq!(arrived[99], (99, Instant::from_millis(last)));
+        // The first packet reaches an idle link, and an interval ends.
+        assert!(calls <= 102, "{calls} calls");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_packet_is_delivered_between_two_calls(
+        packets in prop::collection::vec((0_u64..3_000, 0_u32..3, any::<bool>(), 40_u16..1_500), 1..200),
+        (down, up) in (1_u32..20, 1_u32..20),
+        delays in prop::collection::vec(0_u32..3, 2),
+        queue in prop::sample::select(vec!["pfifo", "fq_codel", "pie", "fq maxrate 2mbit"]),
+        shaper in prop::sample::select(vec!["", "burst = \"3000b\"", "tx_ring = 2\nbql = false", "jitter = \"1ms\""]),
+    ) {
+        // Flows in both directions share a wire in front of the links.
+        let link = |name: &str, rate: u32, delay: u32| format!(
+            "[links.{name}]\nrate = \"{rate}mbit\"\nqdisc = \"{queue}\"\ndelay = \"{delay}ms\"\n{shaper}\n"
+        );
+        let flow = |direction: &str| format!("[[traffic]]\ntype = \"tcp\"\ndirection = \"{direction}\"\n");
+        let text = format!(
+            "duration = \"20s\"\nwarmup = \"0s\"\nrtt = \"6ms\"\n{}{}{}{}{}",
+            link("down", down, delays[0]), link("up", up, delays[1]), flow("down"), flow("up"), flow("down"),
+        );
+        let plan = Scenario::from_toml(&text).unwrap().plan(0, 0);
+        let mut network =
+            Network::new(Arc::new(plan.config), Observers::default(), 2_048, 4_096).unwrap();
+        let (mut now, mut arrived) = (Instant::ZERO, 0);
+        for (id, (gap, flow, forward, len)) in (0..).zip(packets.iter().copied()) {
+            now += Duration::from_micros(gap);
+            arrived += arrivals(&mut network, now).len();
+            send_in(&mut network, now, (id, len, 0), (flow, forward));
+        }
+        arrived += arrivals(&mut network, now + Duration::from_secs(10)).len();
+        prop_assert!(arrived > 0);
+        prop_assert_eq!(network.pool.used(), 0);
+    }
 }
 
 #[test]
