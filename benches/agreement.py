@@ -68,14 +68,14 @@ def rows(agreement: sj.Agreement) -> Iterator[dict[str, Any]]:
 
 def line(row: dict[str, Any]) -> str:
     """Write a row of the table."""
-    change = row["live"] - row["simulated"]
+    change = row["measured"] - row["simulated"]
     share = 100 * change / row["simulated"]
     interval = "" if row["low"] is None else f" [{row['low']:+.2f}, {row['high']:+.2f}]"
     cells = [
         row["arm"],
         METRICS[row["metric"]],
         f"{row['simulated']:.2f}",
-        f"{row['live']:.2f}",
+        f"{row['measured']:.2f}",
         f"{change:+.2f}{interval}",
         f"{share:+.1f} %",
         row["verdict"] if row["valid"] else f"{row['verdict']}, live run invalid",

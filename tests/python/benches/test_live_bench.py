@@ -24,10 +24,17 @@ def bench() -> ModuleType:
     return module
 
 
-def result(share: float = 1.0, lost: int = 0, *, late: bool = False, above_ms: float = 0.1) -> Any:
+def result(
+    share: float = 1.0,
+    lost: int = 0,
+    *,
+    late: bool = False,
+    above_ms: float = 0.1,
+    load_percent: int = 20,
+) -> Any:
     """A run on a link of 100 Mbit/s that carried this share of its rate."""
     values = {
-        "datapath_cpu": "60 % of a processor",
+        "datapath_cpu": f"{load_percent} % of a processor",
         "datapath_lateness": "median 0 us",
         "lost_outside_queue": f"{lost} of 1000 packets",
     }
@@ -58,7 +65,17 @@ def test_a_link_is_carried_only_by_a_valid_run(
 ) -> None:
     monkeypatch.setattr(bench, "run", lambda *_, **__: run)
     found = bench.carried("pfifo", RATE_MBIT, SECONDS)
-    assert found == ("60 % of a processor" if is_carried else None)
+    assert found == ("20 % of a processor" if is_carried else None)
+
+
+def test_datagrams_at_a_gigabit_need_one_valid_run(
+    bench: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = iter([None, "32 % of a processor"])
+    monkeypatch.setattr(bench, "carried", lambda _, mbit, __: next(runs) if mbit == 1_000 else "")
+    assert bench.datagrams("pfifo", SECONDS) == ["pfifo", "32 % of a processor", bench.MET]
+    monkeypatch.setattr(bench, "carried", lambda *_: None)
+    assert bench.datagrams("pfifo", SECONDS) == ["pfifo", "invalid", bench.MISSED]
 
 
 @pytest.mark.parametrize(("limit", "least", "most"), [(40, None, None), (900, 900 / 1.1, 900)])
@@ -81,15 +98,16 @@ def test_the_fastest_link_is_found_or_there_is_none(
 def test_a_missed_bound_ends_the_bench_with_code_1(
     bench: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rates, rtts, queues = [[bench.MET]], [[bench.MET]], [[bench.MET]]
+    rates, rtts, queues, rows_of_udp = ([[bench.MET]] for _ in range(4))
     monkeypatch.setattr("sys.argv", ["live.py"])
     monkeypatch.setattr(bench, "shaped_rate", lambda *_: rates[0])
     monkeypatch.setattr(bench, "idle_ping", lambda *_: rtts[0])
     monkeypatch.setattr(bench, "fastest", lambda *_: ["pfifo", "none", "none", "none"])
+    monkeypatch.setattr(bench, "datagrams", lambda *_: rows_of_udp[0])
     monkeypatch.setattr(bench, "bulk", lambda *_: queues[0])
     monkeypatch.setattr(bench, "htb", lambda *_: ["1gbit"])
     assert bench.main() == 0
-    for rows in (rates, rtts, queues):
+    for rows in (rates, rtts, queues, rows_of_udp):
         rows[0] = [bench.MISSED]
         assert bench.main() == 1
         assert "miss a bound" in capsys.readouterr().err
@@ -103,7 +121,8 @@ def test_a_missed_bound_ends_the_bench_with_code_1(
         (result(share=0.9951), ["yes", "yes", "yes"]),
         (result(share=0.994), ["no", "yes", "yes"]),
         (result(share=1.006), ["no", "yes", "yes"]),
-        (result(above_ms=0.51), ["yes", "no", "yes"]),
+        (result(load_percent=21), ["no", "yes", "yes"]),
+        (result(above_ms=0.21), ["yes", "no", "yes"]),
         (result(lost=1), ["yes", "yes", "no"]),
     ],
 )
