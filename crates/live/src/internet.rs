@@ -334,7 +334,9 @@ impl Pair {
                 ],
             },
         ];
-        Table::create(Family::Ipv4, &outer, &chains)
+        // The process that restores the setting after a run keeps its table longer than the pair has its number.
+        let name = format!("{outer}-{}", std::process::id());
+        Table::create(Family::Ipv4, &name, &chains)
     }
 }
 
