@@ -28,12 +28,12 @@ impl Clock {
 
     /// The current time.
     #[inline]
-    pub(crate) fn now(&self) -> Instant {
+    pub(crate) fn now(self) -> Instant {
         Instant::ZERO + time_of(ClockId::Monotonic).saturating_sub(self.start)
     }
 
     /// Sleeps until `time`, or a signal.
-    pub(crate) fn sleep_until(&self, time: Instant) {
+    pub(crate) fn sleep_until(self, time: Instant) {
         let until = timespec(self.start + time.since(Instant::ZERO));
         // An interruption ends the sleep; the other errors are those of invalid arguments.
         let _ = clock_nanosleep_absolute(ClockId::Monotonic, &until);
@@ -44,7 +44,7 @@ impl Clock {
     /// # Errors
     /// Those of the system call, except an interruption, which ends the wait.
     pub(crate) fn wait(
-        &self,
+        self,
         fds: &mut [PollFd<'_>],
         due: Instant,
         most: Duration,

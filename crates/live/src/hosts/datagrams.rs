@@ -91,7 +91,7 @@ impl Datagrams {
     pub(super) fn work(
         &mut self,
         now: Instant,
-        clock: &Clock,
+        clock: Clock,
         scratch: &mut [u8],
     ) -> io::Result<()> {
         for _ in 0..BATCH {
@@ -128,7 +128,7 @@ impl Datagrams {
         }
     }
 
-    fn receive(&mut self, clock: &Clock, scratch: &mut [u8]) {
+    fn receive(&mut self, clock: Clock, scratch: &mut [u8]) {
         for _ in 0..BATCH {
             let Some(far) = &self.far else { break };
             let Ok((length, from)) = far.recv_from(scratch) else {

@@ -139,10 +139,10 @@ impl<'a> Hosts<'a> {
     fn work(&mut self, number: usize, now: Instant) -> io::Result<()> {
         match &mut self.flows[number].source {
             Source::Streams(streams) => {
-                streams.work(&self.clock, &mut self.scratch, &mut self.output);
+                streams.work(self.clock, &mut self.scratch, &mut self.output);
                 Ok(())
             }
-            Source::Datagrams(datagrams) => datagrams.work(now, &self.clock, &mut self.scratch),
+            Source::Datagrams(datagrams) => datagrams.work(now, self.clock, &mut self.scratch),
             Source::Waiting | Source::None => Ok(()),
         }
     }

@@ -230,7 +230,7 @@ impl Streams {
     }
 
     /// Accepts, reads and writes, and notifies the application.
-    pub(super) fn work(&mut self, clock: &Clock, scratch: &mut [u8], output: &mut AppOutput) {
+    pub(super) fn work(&mut self, clock: Clock, scratch: &mut [u8], output: &mut AppOutput) {
         self.accept();
         if self.due() <= clock.now() {
             self.notify(clock.now(), AppEvent::Timer, output);
