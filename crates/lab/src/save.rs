@@ -219,10 +219,10 @@ impl Outcome {
     }
 }
 
-/// Writes a table; returns the SHA-256 of the file.
 /// Size of a row group in bytes: the writer keeps one in memory.
 const ROW_GROUP: usize = 16 << 20;
 
+/// Writes a table; returns the SHA-256 of the file.
 fn write_table(table: &Table, mut file: Digested) -> io::Result<String> {
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))

@@ -37,8 +37,6 @@ WITHOUT_DATA = frozenset(name for name, of in _TYPES.items() if not of["carries_
 CONSTANT_RATE = frozenset(name for name, of in _TYPES.items() if of["constant_rate"])
 # Types of traffic that consist of transactions.
 WITH_TRANSACTIONS = frozenset(name for name, of in _TYPES.items() if of["transactions"])
-# Types of flows that groups of flows have metrics of.
-MEASURED_AS_FLOW = frozenset(name for name, of in _TYPES.items() if of["measured"] == "group")
 
 
 def transactions(kind: str) -> str | None:
