@@ -40,7 +40,7 @@ MAX_NAME = 200
 COMMAND = "expected a program and its arguments as separate words, such as ping -c 3 100.64.0.2"
 SERVER = "expected a program and its arguments in one string, such as 'iperf3 -s'"
 NO_NAME = "the program has no name"
-# One of these is not 0 on a link that a packet reached.
+# A link that some packet reached counts one of these above 0.
 CROSSED = ("sent_packets", "drops_overlimit", "drops_aqm")
 
 

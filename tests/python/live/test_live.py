@@ -231,7 +231,7 @@ def test_exit_codes(folder: Path) -> None:
             assert line.startswith(f"sojourn: {said}")
 
 
-def test_a_program_that_leaves_the_link_idle_is_told_of_the_server(folder: Path) -> None:
+def test_a_run_without_packets_names_the_server(folder: Path) -> None:
     done = needed().run("live", *RESULT, "--strict", "--", "sleep", "0.1", folder=folder)
     failed = [line for line in done.stderr.splitlines() if re.match("error|warning|note", line)]
     # Other processes may delay the datapath.
