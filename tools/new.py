@@ -14,7 +14,7 @@ from pathlib import Path
 from string import Template
 
 ROOT = Path(__file__).resolve().parent.parent
-TEMPLATES = Path(__file__).resolve().parent / "templates"
+PAGES = Path(__file__).resolve().parent / "templates"
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 #: Names that no module of Rust or Python can have, and that of the page which lists the others.
 RESERVED = frozenset(
@@ -34,8 +34,10 @@ class Kind:
     ----------
     code, page
         The path of the file with the algorithm and of its page; ``{}`` is the name.
-    templates
-        The templates of both.
+    skeleton
+        The algorithm of a queue or control named ``skeleton``: a module that tests compile.
+    page_template
+        The page, with ``$name`` and ``$title``.
     registry
         The file that registers it.
     register
@@ -44,7 +46,8 @@ class Kind:
 
     code: str
     page: str
-    templates: tuple[str, str]
+    skeleton: str
+    page_template: str
     registry: str
     register: Callable[[str, str, str], str]
 
@@ -65,10 +68,11 @@ class Kind:
             raise ValueError(message)
         registry = (root / self.registry).read_text(encoding="utf-8")
         registered = self.register(registry, name, title)
-        for path, template in zip(paths, self.templates, strict=True):
-            text = Template((TEMPLATES / template).read_text(encoding="utf-8"))
-            written = text.substitute(name=name, title=title)
-            (root / path).write_text(written, encoding="utf-8")
+        code = renamed((root / self.skeleton).read_text(encoding="utf-8"), name, title)
+        template = Template((PAGES / self.page_template).read_text(encoding="utf-8"))
+        texts = [code, template.substitute(name=name, title=title)]
+        for path, text in zip(paths, texts, strict=True):
+            (root / path).write_text(text, encoding="utf-8")
         (root / self.registry).write_text(registered, encoding="utf-8")
         return [*paths, self.registry]
 
@@ -82,7 +86,7 @@ def register_queue(text: str, name: str, title: str) -> str:
 
 def register_control(text: str, name: str, title: str) -> str:
     """Add the module, the export and the line of a control."""
-    module = r"^(?:#\[.*\]\n)?(?:pub(?:\([a-z]+\))? )?mod (\w+);$"
+    module = r"^(?:#\[.*\]\n)*(?:pub(?:\([a-z]+\))? )?mod (\w+);$"
     text = insert_sorted(text, module, name, f"mod {name};\n")
     # `use std::…` stands before the modules of the crate.
     head, std, uses = text.partition("use std::fmt;\n")
@@ -97,18 +101,29 @@ KINDS = {
     "queue": Kind(
         code="crates/qdisc/src/aqm/{}.rs",
         page="docs/qdiscs/{}.md",
-        templates=("queue.rs.txt", "queue.md.txt"),
+        skeleton="crates/qdisc/src/skeleton.rs",
+        page_template="queue.md.txt",
         registry="crates/qdisc/src/registry.rs",
         register=register_queue,
     ),
     "control": Kind(
         code="crates/transport/src/cc/{}.rs",
         page="docs/controls/{}.md",
-        templates=("control.rs.txt", "control.md.txt"),
+        skeleton="crates/transport/src/cc/skeleton.rs",
+        page_template="control.md.txt",
         registry="crates/transport/src/cc/mod.rs",
         register=register_control,
     ),
 }
+
+
+def renamed(skeleton: str, name: str, title: str) -> str:
+    """Return the source of the skeleton with another name, without its comment on the skeleton."""
+    comment, _, text = skeleton.partition("\n")
+    if not comment.startswith("// "):
+        message = "the skeleton no longer starts with its comment; correct this tool"
+        raise LookupError(message)
+    return text.replace("Skeleton", title).replace("skeleton", name)
 
 
 def title_of(name: str) -> str:

@@ -13,6 +13,9 @@ mod fair;
 pub mod parameters;
 mod parts;
 mod registry;
+#[cfg(test)]
+#[expect(unreachable_pub, reason = "the queue that is made of it is public")]
+mod skeleton;
 mod tc;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

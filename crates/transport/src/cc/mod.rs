@@ -19,6 +19,9 @@ mod prague;
 mod progress;
 mod reno;
 mod scalable;
+#[cfg(test)]
+#[expect(unreachable_pub, reason = "the control that is made of it is public")]
+mod skeleton;
 mod slow_start;
 pub mod spec;
 mod vegas;

@@ -1,4 +1,5 @@
-//! $title: what it does, in one line.
+// What `make new-queue` starts from, compiled and tested here: `skeleton` stands for the name.
+//! Skeleton: what it does, in one line.
 //!
 //! # Source
 //!
@@ -19,21 +20,21 @@ use crate::parameters::{Kind, LinkFacts, Params, Profile, parameters};
 use crate::parts::fifo::Fifo;
 
 parameters! {
-    /// Parameters of [`$title`].
+    /// Parameters of [`Skeleton`].
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct ${title}Params {
+    pub struct SkeletonParams {
         /// Maximum number of packets in the buffer.
         pub limit: usize = 1_000 => packets(1, 100_000_000),
             "Sojourn default";
     }
 }
 
-impl Params for ${title}Params {
-    type Queue<P: Packet> = $title<P>;
+impl Params for SkeletonParams {
+    type Queue<P: Packet> = Skeleton<P>;
 
     const KINDS: &'static [Kind<Self>] = &[Kind {
-        name: "$name",
-        class: Some("$title"),
+        name: "skeleton",
+        class: Some("Skeleton"),
         summary: "A FIFO limited in packets",
         source: "its specification",
         reconstruction: None,
@@ -42,21 +43,21 @@ impl Params for ${title}Params {
         parameters: Self::PARAMETERS,
     }];
 
-    fn build<P: Packet>(&self, _link: &LinkFacts, _rng: Rng) -> $title<P> {
-        $title::new(*self)
+    fn build<P: Packet>(&self, _link: &LinkFacts, _rng: Rng) -> Skeleton<P> {
+        Skeleton::new(*self)
     }
 }
 
 /// A FIFO.
 #[derive(Clone, Debug)]
-pub struct $title<P> {
-    params: ${title}Params,
+pub struct Skeleton<P> {
+    params: SkeletonParams,
     fifo: Fifo<P>,
 }
 
-impl<P: Packet> $title<P> {
+impl<P: Packet> Skeleton<P> {
     /// An empty queue.
-    pub const fn new(params: ${title}Params) -> Self {
+    pub const fn new(params: SkeletonParams) -> Self {
         Self {
             params,
             fifo: Fifo::new(),
@@ -64,7 +65,7 @@ impl<P: Packet> $title<P> {
     }
 }
 
-impl<P: Packet> Qdisc<P> for $title<P> {
+impl<P: Packet> Qdisc<P> for Skeleton<P> {
     #[inline]
     fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
         if self.fifo.backlog().packets >= self.params.limit {
@@ -91,7 +92,7 @@ mod tests {
 
     #[test]
     fn an_arrival_at_the_limit_is_dropped() {
-        let mut queue = $title::new(${title}Params { limit: 2 });
+        let mut queue = Skeleton::new(SkeletonParams { limit: 2 });
         let mut seen = Recorder::default();
         for id in 0..3 {
             queue.enqueue(Instant::ZERO, TestPacket::mtu(id), &mut seen);

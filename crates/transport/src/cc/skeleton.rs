@@ -1,4 +1,5 @@
-//! ${name}: additive increase, multiplicative decrease. Describe the control here.
+// What `make new-cc` starts from, compiled and tested here: `skeleton` stands for the name.
+//! skeleton: additive increase, multiplicative decrease. Describe the control here.
 //!
 //! # Source
 //!
@@ -17,20 +18,20 @@ use super::declaration::{Comparison, Control, Declaration, EcnNeed, Setup};
 use super::{Ack, SlowStart, Window, WindowBased};
 
 parameters! {
-    /// Parameters of [`${title}`].
+    /// Parameters of [`Skeleton`].
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    pub struct ${title}Params {
+    pub struct SkeletonParams {
         /// Fraction of the window kept after a reduction.
         pub beta: u16 = 512 => ratio(1_024, 1, 1_023),
             "section of the source";
     }
 }
 
-impl Control for ${title}Params {
-    type Controller = ${title};
+impl Control for SkeletonParams {
+    type Controller = Skeleton;
 
     const DECLARATION: Declaration = Declaration {
-        name: "${name}",
+        name: "skeleton",
         summary: "What the control does, in one line",
         source: "The RFC, draft or module",
         slow_starts: &[
@@ -45,16 +46,16 @@ impl Control for ${title}Params {
         comparison: Comparison::None,
     };
 
-    fn build(&self, _setup: &Setup) -> ${title} {
-        ${title}(*self)
+    fn build(&self, _setup: &Setup) -> Skeleton {
+        Skeleton(*self)
     }
 }
 
-/// The ${title} congestion controller.
+/// The Skeleton congestion controller.
 #[derive(Clone, Copy, Debug)]
-pub struct ${title}(${title}Params);
+pub struct Skeleton(SkeletonParams);
 
-impl WindowBased for ${title} {
+impl WindowBased for Skeleton {
     fn grow(&mut self, window: &mut Window, _ack: &Ack, acked: u64) {
         window.grow_as_reno(window.segments_of(acked));
     }
@@ -72,8 +73,8 @@ mod tests {
     #[test]
     fn congestion_leaves_beta_of_the_window() {
         let left = |beta| {
-            let params = ${title}Params { beta };
-            ${title}(params).ssthresh(&Window::new(100, 1), 0)
+            let params = SkeletonParams { beta };
+            Skeleton(params).ssthresh(&Window::new(100, 1), 0)
         };
         assert_eq!([512, 768].map(left), [50, 75]);
     }
