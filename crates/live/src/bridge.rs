@@ -47,11 +47,11 @@ impl Bridge {
     /// [`LiveError::Environment`] if an interface cannot be bridged, or something is missing or not permitted.
     pub(crate) fn open(interfaces: &Interfaces) -> Result<Self, LiveError> {
         may_use_frames(PRIVILEGES)?;
-        let [near, far] = interfaces
-            .names
-            .each_ref()
-            .map(|name| checked(name, interfaces.takes_default_route));
+        let [near, far] = interfaces.names.each_ref().map(|name| existing(name));
         let (near, far) = (near?, far?);
+        for (name, link) in interfaces.names.iter().zip([&near, &far]) {
+            check(name, link, interfaces.takes_default_route)?;
+        }
         if near.index == far.index {
             return Err(refused(
                 "both interfaces are the same",
@@ -134,9 +134,8 @@ pub(crate) fn existing(name: &str) -> Result<Link, LiveError> {
     Ok(link)
 }
 
-/// An interface that can be bridged.
-fn checked(name: &str, takes_default_route: bool) -> Result<Link, LiveError> {
-    let link = existing(name)?;
+/// Checks that an interface can be bridged.
+fn check(name: &str, link: &Link, takes_default_route: bool) -> Result<(), LiveError> {
     let refuse = |what: &str, remedy| Err(refused(&format!("{name} {what}"), remedy));
     if is_wireless(name) {
         let remedy =
@@ -162,7 +161,7 @@ fn checked(name: &str, takes_default_route: bool) -> Result<Link, LiveError> {
             remedy,
         );
     }
-    Ok(link)
+    Ok(())
 }
 
 fn is_wireless(name: &str) -> bool {

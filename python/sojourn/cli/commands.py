@@ -55,7 +55,9 @@ def _described(parameters: list[Any], panel: str | None = None) -> list[Any]:
         if isinstance(getattr(parameter, "show_default", None), str):
             parameter._get_default_string = partial(_default, parameter.show_default)  # noqa: SLF001
         if isinstance(parameter, TyperArgument):
-            parameter.display_type_rich = _no_type  # type: ignore[method-assign]
+            parameter.type = copy.copy(parameter.type)
+            parameter.type.get_metavar = _no_type  # type: ignore[method-assign]
+            parameter.get_usage_pieces = partial(_usage, parameter)  # type: ignore[method-assign]
         if getattr(parameter, "is_flag", False):
             parameter.metavar = ""
         if "--help" in parameter.opts:
@@ -79,8 +81,15 @@ def _default(text: str, **_: Any) -> str:
     return text
 
 
-def _no_type(ctx: Any) -> None:
+def _no_type(param: Any, ctx: Any) -> str:  # noqa: ARG001 - the names are those of Typer
     """Show no type."""
+    return ""
+
+
+def _usage(argument: TyperArgument, ctx: Any) -> list[str]:
+    """Return the word of an argument in the line of usage."""
+    word = argument.make_metavar(ctx, usage=True)
+    return [word if argument.nargs == 1 else f"{word}..."]
 
 
 class Command(TyperCommand):
@@ -91,6 +100,8 @@ class Command(TyperCommand):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.params.sort(key=_order)
+        # Typer would keep the line breaks of all paragraphs but the first.
+        self.help = "\n\n".join(" ".join(one.split()) for one in (self.help or "").split("\n\n"))
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters, with ``--help`` and ``--help-all``."""
@@ -105,7 +116,7 @@ class Command(TyperCommand):
         if not ctx.resilient_parsing:
             given, _, _ = self.make_parser(ctx).parse_args(args=list(args))
             for parameter in self.params:
-                found = given.get(parameter.name)
+                found = given.get(parameter.name or "")
                 for text in found if isinstance(found, list | tuple) else (found,):
                     _check_encoding(parameter, text)
         return list(super().parse_args(ctx, args))

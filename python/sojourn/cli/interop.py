@@ -94,7 +94,10 @@ def interop(given: Given[InteropPlan], *, output: session.Output, strict: Strict
     planned = given.plan()
     text = planned.scenario or os.environ.get("SCENARIO", "")
     described = read(text, planned)
-    scenario = composed(text, described, planned.duration)
+    try:
+        scenario = composed(text, described, planned.duration)
+    except _core.ScenarioError as error:
+        raise ArgumentError("scenario", text, "{problem}", problem=f"{error}") from None
     if server := planned.wait or os.environ.get("WAITFORSERVER", ""):
         wait_for(server)
     say(f"scenario: {_core.printable(text)}")

@@ -129,6 +129,12 @@ def test_every_command_prints_its_whole_help(capsys: pytest.CaptureFixture[str])
                 assert f" {max(one.opts, key=len)} " in whole, words
 
 
+def test_the_lines_of_a_description_end_where_the_terminal_does() -> None:
+    for words, command in commands().items():
+        paragraphs = (command.help or "").split("\n\n")
+        assert not any("\n" in one for one in paragraphs), words
+
+
 def test_the_commands_are_grouped(capsys: pytest.CaptureFixture[str]) -> None:
     app(["--help"], standalone_mode=False)
     shown = capsys.readouterr().out

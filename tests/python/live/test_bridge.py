@@ -273,6 +273,7 @@ def test_a_merged_packet_that_the_kernel_cannot_describe_does_not_end_the_bridge
         (("b0", "b0"), "both interfaces are the same"),
         (("b0", "lo"), "lo is not an Ethernet interface"),
         (("b0", "nosuch"), "there is no interface nosuch"),
+        (("x0", "nosuch"), "there is no interface nosuch"),
         (("b0", "x0"), "x0 carries the default route of the machine;"),
         (("b0", "low0"), "low0 carries the default route of the machine, through above0;"),
         (("b0", "down0"), "down0 is down"),
