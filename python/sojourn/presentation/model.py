@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from sojourn.presentation.figure import Figure
+if TYPE_CHECKING:
+    # Most documents have no figure.
+    from sojourn.presentation.figure import Figure
 
 MISSING = "–"
 Tone = Literal["good", "weak", "bad", ""]
@@ -214,7 +216,7 @@ class Quote:
 class Figures:
     """Figures, side by side if there is space, in the colours of these names."""
 
-    drawings: Sequence[Figure | Markup]
+    drawings: "Sequence[Figure | Markup]"
     names: Sequence[str] = ()
 
 

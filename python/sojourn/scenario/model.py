@@ -10,18 +10,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import UnionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sojourn import _core
 from sojourn.arguments import ArgumentError
+from sojourn.deferred import Deferred
 from sojourn.document import Table, check, needs, plain
 from sojourn.errors import invalid
-from sojourn.presentation import html, model
 from sojourn.queues.base import AnyQueue, queues_in, warn_of_queues
 from sojourn.scenario.controller import Controller
 from sojourn.scenario.files import read_scenario, split, with_queue_files
 from sojourn.scenario.link import Link
 from sojourn.traffic import TYPES, Page, PageObject, Traffic
+
+if TYPE_CHECKING:
+    from sojourn.presentation import html, model
+else:
+    # Needed only to show a scenario in a notebook.
+    html, model = Deferred("sojourn.presentation.html"), Deferred("sojourn.presentation.model")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,9 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from sojourn.presentation.html import fragment
+from sojourn.deferred import Deferred
 from sojourn.presentation.model import Paragraph, Styled, Table
+
+if TYPE_CHECKING:
+    from sojourn.presentation import html
+else:
+    # Needed only to show findings in a notebook.
+    html = Deferred("sojourn.presentation.html")
 
 
 class Severity(StrEnum):
@@ -70,7 +77,7 @@ class Validity:
         """Return verdict and findings as HTML, for notebooks."""
         rows = [[finding.severity, finding.text] for finding in self.findings]
         table = [Table(["severity", "finding"], rows, words=2)] if rows else []
-        return fragment([Paragraph([Styled("validity:"), f" {self.verdict}"]), *table])
+        return html.fragment([Paragraph([Styled("validity:"), f" {self.verdict}"]), *table])
 
 
 def error(text: str) -> Finding:
