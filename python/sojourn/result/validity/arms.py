@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
+from functools import cache
 from itertools import combinations
 from operator import itemgetter
 
-from sojourn.result.rows import digest, grouped
+from sojourn.result.rows import KEYS, digest, grouped
 from sojourn.result.validity.evidence import Evidence, Setup
 from sojourn.result.validity.finding import Finding, Severity, note, warning
 from sojourn.traffic.applications import Application, Sessions
@@ -27,20 +28,34 @@ COMPARED = {
 }
 # Values that do not affect packets; names of arms and their changes, which are applied.
 NEUTRAL = {"name", "replications", "seed", "sample", "keep_events", "sample_state", "arms"}
-# Digests of the rows of each replication.
-Runs = Mapping[int, tuple[int, ...]]
 # More paths are counted, not listed.
 MOST_PATHS = 4
 
 
 def _identical(evidence: Evidence) -> Iterator[Finding]:
     """Find arms with identical results: the settings that differ had no effect."""
-    seen: dict[str, Runs] = {}
+    tables = [
+        (grouped(table, itemgetter(*KEYS)), {"arm", *CONFIGURATION[columns]})
+        for table, columns in ((evidence.flows, "flows"), (evidence.links, "links"))
+    ]
+    replications: dict[str, set[int]] = {}
+    for arm, replication in (run for runs, _ in tables for run in runs):
+        replications.setdefault(arm, set()).add(replication)
+
+    @cache
+    def measured(arm: str, replication: int) -> tuple[int, ...]:
+        return tuple(digest(runs.get((arm, replication), ()), without) for runs, without in tables)
+
+    def equal(one: str, other: str) -> bool:
+        # Arms nearly always differ in the first run.
+        common = replications[one] & replications[other]
+        return bool(common) and all(measured(one, run) == measured(other, run) for run in common)
+
+    seen: list[str] = []
     for arm in dict.fromkeys(flow["arm"] for flow in evidence.flows):
-        own = _runs(evidence, arm)
-        twin = next((name for name, runs in seen.items() if _equal(own, runs)), None)
+        twin = next((name for name in seen if equal(arm, name)), None)
         if twin is None:
-            seen[arm] = own
+            seen.append(arm)
             continue
         paths = _differing(evidence.arms[twin], evidence.arms[arm])
         settings = f" ({_listed(paths)})" if paths else ""
@@ -48,24 +63,6 @@ def _identical(evidence: Evidence) -> Iterator[Finding]:
             f"{arm} and {twin} have identical results in every run: the settings that differ"
             f"{settings} had no effect."
         )
-
-
-def _runs(evidence: Evidence, arm: str) -> Runs:
-    """Summarise what was measured in each run of an arm."""
-    every = ((evidence.flows, "flows"), (evidence.links, "links"))
-    found: dict[int, tuple[int, ...]] = {}
-    for table, columns in every:
-        own = grouped((row for row in table if row["arm"] == arm), itemgetter("replication"))
-        for replication, rows in own.items():
-            of = digest(rows, {"arm", *CONFIGURATION[columns]})
-            found[replication] = (*found.get(replication, ()), of)
-    return found
-
-
-def _equal(these: Runs, those: Runs) -> bool:
-    """Whether two arms have equal results in all replications that both have."""
-    common = these.keys() & those.keys()
-    return bool(common) and all(these[replication] == those[replication] for replication in common)
 
 
 def _differing(one: Setup, other: Setup) -> list[str]:
