@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -41,20 +40,6 @@ def test_importing_sojourn_or_its_core_imports_nothing_else() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     own = ["sojourn", "sojourn._core", "sojourn.deferred"]
     assert done.stdout.splitlines() == [f"{own}", "False"]
-
-
-def test_a_comparison_imports_neither_tables_nor_figures_nor_pages(tmp_path: Path) -> None:
-    program = (
-        "import sys\nfrom sojourn.cli import main\n"
-        "sys.argv = ['sojourn', 'compare', 'codel', '--duration', '20s', '--json']\nmain()\n"
-        "print(*sorted(sys.modules), file=sys.stderr)\n"
-    )
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
-    imported = set(done.stderr.splitlines()[-1].split())
-    assert "sojourn.cli.compare" in imported
-    slow = {"polars", "numpy", "matplotlib", "pydantic"}
-    assert not imported & (slow | {f"sojourn.presentation.{name}" for name in ("figure", "html")})
 
 
 def test_the_package_lists_public_names_only() -> None:

@@ -213,7 +213,8 @@ def test_every_queue_of_the_list_is_described(
 
 # Modules that no command of the test below needs: polars takes 0.2 s, the others hundredths.
 SLOW = {
-    *("polars", "numpy", "matplotlib", "scipy", "loky", "rich.progress"),
+    *("polars", "numpy", "matplotlib", "scipy", "loky", "rich.progress", "pydantic"),
+    *("sojourn.presentation.figure", "sojourn.presentation.html"),
     *("sojourn.queues.fair", "sojourn.controls.classes", "sojourn.sweeps"),
 }
 
