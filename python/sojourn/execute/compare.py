@@ -125,7 +125,7 @@ def access_link(plan: ComparePlan) -> Scenario:
     rates = line_rates(plan)
     with in_argument("traffic", plan.traffic):
         groups = presets.traffic(plan.traffic, rates, cc=plan.cc, ecn=plan.ecn or None)
-    _check_duration(plan.duration, groups)
+    _check_duration(plan, groups)
     link = _named(plan.link, rates) if plan.link else "" if plan.preset else LINK
     words = [plan.traffic, plan.cc, "ecn" if plan.ecn else "", plan.preset, link]
     return presets.access_link(
@@ -149,16 +149,20 @@ def _named(link: str, rates: presets.Rates) -> str:
     return f"{'/'.join(dict.fromkeys(f'{rate:g}' for rate in both))} Mbit/s"
 
 
-def _check_duration(duration: str, groups: list[Traffic]) -> None:
-    """Refuse a duration before the start of the traffic, which presets and not users choose."""
+def _check_duration(plan: ComparePlan, groups: list[Traffic]) -> None:
+    """Refuse a duration that ends before all traffic starts, or with the warm-up."""
     try:
-        end_s = _core.parse_time_s(duration)
+        end_s = _core.parse_time_s(plan.duration)
+        warmup_s = _core.parse_time_s(plan.warmup)
     except _core.ScenarioError:
         return  # Refused with its place when the scenario is built.
     for group in groups:
         if isinstance(group.start, str) and _core.parse_time_s(group.start) >= end_s:
             rule = f"too short; expected more than {group.start}, when {group.name} starts"
-            raise ArgumentError("duration", duration, rule)
+            raise ArgumentError("duration", plan.duration, rule)
+    if warmup_s >= end_s:
+        rule = "too short; expected more than the {length} of {warmup}"
+        raise ArgumentError("duration", plan.duration, rule, length=plan.warmup)
 
 
 def _queues(given: Sequence[str]) -> dict[str, Queue]:

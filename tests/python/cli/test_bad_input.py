@@ -115,6 +115,10 @@ def test_a_wrong_change(sojourn: Command, tmp_path: Path, change: str, parts: li
             ["compare", "--duration", "4s", "--warmup", "1s"],
             ["^sojourn: --duration 4s: too short; expected more than 5s, when tcp up starts$"],
         ),
+        (
+            ["compare", "--duration", "15s"],
+            ["^sojourn: --duration 15s: too short; expected more than the 15s of --warmup$"],
+        ),
         (["compare", "--duration", "5s"], ["--duration 5s: too short"]),
         (["compare", "--duration", "5"], ["duration", "the unit is missing"]),
         (["compare", "--traffic", "tpc_4up"], ['did you mean "tcp_4up"']),
