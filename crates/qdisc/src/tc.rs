@@ -89,7 +89,9 @@ impl QdiscSpec {
     /// A draft of these parameters; `None` if `name` is another kind.
     fn draft_of(&self, name: &str) -> Result<Option<Draft>, ParameterError> {
         let (kind, spec) = Self::at_defaults(name).ok_or_else(|| unknown_kind(name))?;
-        Ok((spec.kind() == self.kind()).then(|| Draft::new(kind, self.clone())))
+        // The name of a queue may follow from its profile.
+        let is_same = [name, spec.kind()].contains(&self.kind());
+        Ok(is_same.then(|| Draft::new(kind, self.clone())))
     }
 
     /// These parameters with those changed that a text names; `None` if the text names another kind.

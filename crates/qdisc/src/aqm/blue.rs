@@ -29,7 +29,7 @@
 use sojourn_net::{Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
-use crate::parameters::{Kind, LinkFacts, Params, Profile, parameters};
+use crate::parameters::{Kind, LinkFacts, Params, Profile, Retention, parameters};
 use crate::parts::fifo::Fifo;
 
 parameters! {
@@ -74,6 +74,22 @@ impl Params for BlueParams {
 
     fn build<P: Packet>(&self, _link: &LinkFacts, rng: Rng) -> Blue<P> {
         Blue::new(*self, rng)
+    }
+
+    fn change_to(&self, _next: &Self) -> Result<Retention, String> {
+        Ok(Retention::Keeps)
+    }
+
+    /// The probability stays, and the oldest packets above a lower limit are dropped.
+    fn change<P: Packet>(
+        &self,
+        queue: &mut Blue<P>,
+        now: Instant,
+        _link: &LinkFacts,
+        obs: &mut dyn Observer<P>,
+    ) {
+        queue.params = *self;
+        queue.fifo.shrink(now, self.limit, obs);
     }
 }
 

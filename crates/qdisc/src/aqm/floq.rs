@@ -42,7 +42,9 @@ use std::collections::VecDeque;
 use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
-use crate::parameters::{Kind, LinkFacts, PAPER_AND_KERNEL, Params, Profile, parameters};
+use crate::parameters::{
+    Kind, LinkFacts, PAPER_AND_KERNEL, Params, Profile, Retention, fixed, parameters,
+};
 use crate::parts::fixed::Probability;
 use connections::{Class, Connections};
 use integer::IntegerLaw;
@@ -111,6 +113,32 @@ impl Params for FloqParams {
 
     fn build<P: Packet>(&self, _link: &LinkFacts, rng: Rng) -> Floq<P> {
         Floq::new(self, rng)
+    }
+
+    fn change_to(&self, next: &Self) -> Result<Retention, String> {
+        fixed(&[
+            ("profile", self.profile == next.profile),
+            ("connections", self.connections == next.connections),
+        ])
+    }
+
+    /// As in the kernel module of Sojourn: connections and shares stay, and the oldest packets above a lower limit are
+    /// dropped.
+    fn change<P: Packet>(
+        &self,
+        queue: &mut Floq<P>,
+        now: Instant,
+        _link: &LinkFacts,
+        obs: &mut dyn Observer<P>,
+    ) {
+        queue.params = *self;
+        queue.connections.change(self);
+        queue.law.change(self);
+        while queue.packets.len() > self.limit
+            && let Some(pkt) = queue.dequeue(now, obs)
+        {
+            obs.on_drop(now, pkt, DropReason::Overlimit);
+        }
     }
 }
 
@@ -269,6 +297,19 @@ impl Law {
             Self::Integer(IntegerLaw::new(params))
         } else {
             Self::Real(RealLaw::new(params))
+        }
+    }
+
+    /// Other parameters of the same profile.
+    fn change(&mut self, params: &FloqParams) {
+        match self {
+            Self::Real(law) => {
+                *law = RealLaw {
+                    responsive_share: law.responsive_share,
+                    ..RealLaw::new(params)
+                };
+            }
+            Self::Integer(law) => law.change(params),
         }
     }
 

@@ -53,7 +53,7 @@ use super::codel;
 use super::codel::{CodelParams, Control};
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::parameters::{
-    Kind, LinkFacts, PAPER_AND_KERNEL, Params, Profile, parameters, time_text,
+    Kind, LinkFacts, PAPER_AND_KERNEL, Params, Profile, Retention, fixed, parameters, time_text,
 };
 use crate::parts::fifo::Fifo;
 use forecast::{Forecaster, Law, Rules, Signal, later};
@@ -147,6 +147,25 @@ parameters! {
 }
 
 impl PredictParams {
+    fn rate(&self, link: &LinkFacts) -> Rate {
+        self.bandwidth.or(link.rate).unwrap_or(UNKNOWN_RATE)
+    }
+
+    /// The law of the fallback.
+    fn codel(&self) -> codel::Law {
+        codel::Law::new(&CodelParams {
+            target: self.target,
+            interval: self.interval,
+            ecn: self.ecn,
+            profile: if self.profile == Profile::Kernel {
+                Profile::Kernel
+            } else {
+                Profile::Rfc
+            },
+            ..CodelParams::default()
+        })
+    }
+
     /// The law on a link on which a full packet takes this long.
     fn rules(&self, packet: Duration) -> Rules {
         if self.profile == Profile::Kernel {
@@ -216,6 +235,35 @@ impl Params for PredictParams {
     fn build<P: Packet>(&self, link: &LinkFacts, _rng: Rng) -> Predict<P> {
         Predict::new(self, link)
     }
+
+    fn change_to(&self, next: &Self) -> Result<Retention, String> {
+        fixed(&[
+            ("profile", self.profile == next.profile),
+            ("slot", self.slot == next.slot),
+            ("rtt_min", self.rtt_min == next.rtt_min),
+            ("rtt_max", self.rtt_max == next.rtt_max),
+            ("per_octave", self.per_octave == next.per_octave),
+            ("rounds", self.rounds == next.rounds),
+            ("compact", self.compact == next.compact),
+        ])
+    }
+
+    /// As in the kernel module of Sojourn: another rate discards the history, and the oldest packets above a lower limit
+    /// are dropped.
+    fn change<P: Packet>(
+        &self,
+        queue: &mut Predict<P>,
+        now: Instant,
+        link: &LinkFacts,
+        obs: &mut dyn Observer<P>,
+    ) {
+        let rate = self.rate(link);
+        if rate != queue.meter.rate {
+            queue.change_rate(now, rate);
+        }
+        queue.change(self, link);
+        queue.buffer.fifo.shrink(now, self.limit, obs);
+    }
 }
 
 /// A FIFO that marks in time for an exponential growth of the load to end at a full link.
@@ -261,7 +309,7 @@ const UNKNOWN_RATE: Rate = Rate::mbit(10);
 impl<P: Packet> Predict<P> {
     /// An empty queue on `link`.
     pub fn new(params: &PredictParams, link: &LinkFacts) -> Self {
-        let rate = params.bandwidth.or(link.rate).unwrap_or(UNKNOWN_RATE);
+        let rate = params.rate(link);
         let (least, most) = (params.rtt_min, params.rtt_max);
         let integer = params.profile == Profile::Kernel;
         let rtts = if integer {
@@ -276,17 +324,6 @@ impl<P: Packet> Predict<P> {
         let rounds = (params.rounds as usize).min(MOST_ROUNDS);
         let memory = 2 * u64::from(windows.iter().copied().max().unwrap_or(1)) + 2;
         let slot = u32::try_from(params.slot.as_nanos()).unwrap_or(u32::MAX);
-        let codel = CodelParams {
-            target: params.target,
-            interval: params.interval,
-            ecn: params.ecn,
-            profile: if integer {
-                Profile::Kernel
-            } else {
-                Profile::Rfc
-            },
-            ..CodelParams::default()
-        };
         Self {
             limit: params.limit,
             slot: params.slot,
@@ -317,8 +354,37 @@ impl<P: Packet> Predict<P> {
             }),
             fallback: params
                 .fallback
-                .then(|| Box::new((codel::Law::new(&codel), Control::default()))),
+                .then(|| Box::new((params.codel(), Control::default()))),
         }
+    }
+
+    /// Other parameters at the same rate.
+    fn change(&mut self, params: &PredictParams, link: &LinkFacts) {
+        self.limit = params.limit;
+        self.ecn = params.ecn;
+        self.nodrop = params.nodrop;
+        self.mark_arrival = params.mark_arrival;
+        self.follows_link = params.bandwidth.is_none();
+        let packet = params.rate(link).serialise(self.buffer.maxpacket);
+        let rules = params.rules(packet);
+        self.past.forecaster.change(rules, params.slot);
+        self.past.history.set_stretch(params.stretch);
+        let control = self.fallback.take().map(|codel| codel.1);
+        self.fallback = params
+            .fallback
+            .then(|| Box::new((params.codel(), control.unwrap_or_default())));
+    }
+
+    /// A load is a time at one rate, so the history of the old one is discarded. As at the start, growth can be found
+    /// after two round trips.
+    fn change_rate(&mut self, now: Instant, rate: Rate) {
+        self.catch_up(now);
+        self.meter.change_rate(now, rate);
+        let past = &mut *self.past;
+        past.history.forget(past.history.next());
+        past.last_used = None;
+        past.forecaster
+            .restart(rate.serialise(self.buffer.maxpacket));
     }
 
     /// Ends the slots that are over at `now`. What happens in a slot shows in departures alone, so
@@ -477,19 +543,10 @@ impl<P: Packet> Qdisc<P> for Predict<P> {
         self.catch_up(now);
     }
 
-    /// A load is a time at one rate, so the history of the old one is discarded. As at the start, growth
-    /// can be found after two round trips.
     fn on_link_rate(&mut self, now: Instant, rate: Rate) {
-        if !self.follows_link {
-            return;
+        if self.follows_link {
+            self.change_rate(now, rate);
         }
-        self.catch_up(now);
-        self.meter.change_rate(now, rate);
-        let past = &mut *self.past;
-        past.history.forget(past.history.next());
-        past.last_used = None;
-        past.forecaster
-            .restart(rate.serialise(self.buffer.maxpacket));
     }
 
     /// The signals so far, and the round-trip time of the last in µs.

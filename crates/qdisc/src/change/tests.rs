@@ -97,6 +97,26 @@ fn what_cannot_change_is_named() {
             "drr: the parameters of this queue cannot change during a run; expected another kind of queue",
         ),
         (
+            "cocoa",
+            "cocoa orphan_mask 7",
+            "cocoa: orphan_mask cannot change during a run",
+        ),
+        (
+            "afcd",
+            "afcd shadow 9",
+            "afcd: shadow cannot change during a run",
+        ),
+        (
+            "floq",
+            "floq connections 8",
+            "floq: connections cannot change during a run",
+        ),
+        (
+            "predict",
+            "predict slot 2ms",
+            "predict: slot cannot change during a run",
+        ),
+        (
             "codel",
             "codel tarqet 1ms",
             "codel: unknown parameter \"tarqet\"; did you mean \"target\"?",
@@ -115,7 +135,20 @@ fn a_lower_limit_drops_what_linux_drops() {
             .collect::<Vec<_>>()
     };
     for kind in [
-        "codel", "pie", "fq_codel", "fq_pie", "cobalt", "fq", "dualpi2",
+        "codel",
+        "pie",
+        "fq_codel",
+        "fq_pie",
+        "cobalt",
+        "fq",
+        "dualpi2",
+        "blue",
+        "cocoa",
+        "afcd",
+        "afd",
+        "afq_kernel2012",
+        "floq",
+        "predict",
     ] {
         let (dropped, left) = changed(kind, &format!("{kind} limit 4"));
         assert_eq!((dropped, left.packets), (oldest(6), 4), "{kind}");
@@ -240,6 +273,142 @@ fn timers_of_a_new_queue_are_in_the_future() {
             due.is_none_or(|due| due > ms(10_000)),
             "{}: {due:?}",
             queue.name
+        );
+    }
+}
+
+/// What a queue does with packets of seven flows, which arrive at different rates and leave one by one.
+fn history(queue: &mut AnyQdisc<TestPacket>, seen: &mut Recorder, from: u64) -> Vec<u64> {
+    let mut left = Vec::new();
+    for n in from..from + 4_000 {
+        let now = Instant::ZERO + Duration::from_micros(300 * n);
+        wait_empty(queue, now);
+        let flows = if n % 5 == 0 { 7 } else { 3 };
+        let mut packet = TestPacket::mtu(n);
+        packet.flow = u32::try_from(n % flows).expect("small");
+        packet.ecn = if n % 2 == 0 { Ecn::Ect0 } else { Ecn::NotEct };
+        queue.enqueue(now, packet, seen);
+        if n % 9 != 0 {
+            left.extend(queue.dequeue(now, seen).map(|packet| packet.id));
+        }
+    }
+    left
+}
+
+/// Queues whose parameters change as by the kernel modules of Sojourn: before, and after each change.
+const CHANGED: &[(&str, &[&str])] = &[
+    (
+        "cocoa flow_limit 9 limit 200",
+        &[
+            "cocoa flow_limit 40 guard_interval 3 max_increase 1.5 max_monitoring_interval 30ms",
+            "cocoa quantum 700b initial_quantum 5000b refill_delay 1ms limit 60",
+        ],
+    ),
+    (
+        "afcd sample 3",
+        &[
+            "afcd target 1ms exponent 1 interval 20ms persist 3ms protect ecn limit 300",
+            "afcd average alpha 1.1 beta 1.3 qtarget 20 sample 1",
+            "afcd target_scale 90 limit 50",
+        ],
+    ),
+    (
+        "afcd profile kernel sample 2",
+        &["afcd average qtarget 20 target 1ms target_scale 0.5 exponent 2"],
+    ),
+    (
+        "afd sample 2",
+        &["afd qtarget 5 alpha 1.1 beta 1.2 tolerance 1.1 gain 0.5 ecn sample 1 limit 90"],
+    ),
+    (
+        "afq_kernel2012 profile kernel sample 1",
+        &["afq_kernel2012 qtarget 4 gain 0.9 tolerance 1.05"],
+    ),
+    (
+        "floq limit 60",
+        &[
+            "floq threshold 0.1 gamma 2 probability 0.7 ecn responsive_weight 2",
+            "floq limit 90 setup_packets 2 setup_time 5ms pushout exponent 1",
+        ],
+    ),
+    (
+        "floq limit 60 profile kernel",
+        &["floq threshold 0.1 gamma 2 probability 0.7 gain 0.01 noquic"],
+    ),
+    (
+        "predict bandwidth 50mbit",
+        &[
+            "predict fallback target 1ms interval 9ms limit 70",
+            "predict growth_min 1.01 significance 0.1 persistence 0.1 full 0.3 mark 3",
+            "predict bandwidth 9mbit noecn nostretch mark_arrival",
+        ],
+    ),
+    (
+        "predict profile kernel bandwidth 50mbit",
+        &["predict growth_min 1.01 significance 0.1 persistence 0.1 full 0.3 hold 3 dominance 9"],
+    ),
+    (
+        "blue limit 40",
+        &["blue limit 60 increment 0.2 freeze 2ms ecn"],
+    ),
+];
+
+#[test]
+fn a_queue_changed_before_its_first_packet_is_one_that_starts_so() {
+    for (before, changes) in CHANGED {
+        let mut at = spec(before);
+        for text in *changes {
+            let change = at.changed_by(text).expect(text);
+            let mut changed = at.build(&LINK, Rng::new(7));
+            let (mut seen, mut wanted) = (Recorder::default(), Recorder::default());
+            changed.apply(ms(0), &change, (&LINK, Rng::new(8)), &mut seen);
+            let mut fresh = change.spec().build(&LINK, Rng::new(7));
+            let left = history(&mut changed, &mut seen, 1);
+            assert_eq!(left, history(&mut fresh, &mut wanted, 1), "{text}");
+            assert_eq!(seen.drops, wanted.drops, "{text}");
+            assert_eq!(seen.marks, wanted.marks, "{text}");
+            let mut without = Recorder::default();
+            let unchanged = history(&mut at.build(&LINK, Rng::new(7)), &mut without, 1);
+            assert_ne!((left, seen), (unchanged, without), "{text} changes nothing");
+            at = change.spec().clone();
+        }
+    }
+}
+
+#[test]
+fn a_change_keeps_packets_and_what_was_learned() {
+    for (before, changes) in CHANGED {
+        let mut at = spec(before);
+        let mut queue = at.build(&LINK, Rng::new(7));
+        let mut seen = Recorder::default();
+        for (text, round) in changes.iter().zip(0..) {
+            history(&mut queue, &mut seen, 4_000 * round);
+            let now = Instant::ZERO + Duration::from_micros(300 * 4_000 * (round + 1));
+            let (waiting, drops) = (queue.backlog().packets, seen.drops.len());
+            let same = at.changed_by(at.kind()).expect("no parameter changes");
+            let known = queue.statistics();
+            queue.apply(now, &same, (&LINK, Rng::new(8)), &mut seen);
+            assert_eq!(
+                format!("{:?}", queue.statistics()),
+                format!("{known:?}"),
+                "{before}"
+            );
+            assert_eq!(
+                (queue.backlog().packets, seen.drops.len()),
+                (waiting, drops),
+                "{before}"
+            );
+            let change = at.changed_by(text).expect(text);
+            queue.apply(now, &change, (&LINK, Rng::new(8)), &mut seen);
+            let gone = seen.drops.len() - drops;
+            assert_eq!(queue.backlog().packets + gone, waiting, "{text}");
+            at = change.spec().clone();
+        }
+        let drops = seen.drops.len();
+        history(&mut queue, &mut seen, 4_000 * 9);
+        assert!(
+            seen.drops.len() + seen.marks.len() > 0 && seen.drops.len() >= drops,
+            "{before}"
         );
     }
 }

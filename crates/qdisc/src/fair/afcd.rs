@@ -66,7 +66,9 @@ use sojourn_net::{Bytes, Duration, FlowKey, Instant, Packet, Rate, Rng};
 
 use crate::aqm::codel::{CodelParams, Law, Popped, Signals};
 use crate::contract::{Backlog, DropReason, Observer, Qdisc, Statistic};
-use crate::parameters::{Kind, LinkFacts, PAPER_AND_KERNEL, Params, Profile, parameters};
+use crate::parameters::{
+    Kind, LinkFacts, PAPER_AND_KERNEL, Params, Profile, Retention, fixed, parameters,
+};
 use crate::parts::fifo::Fifo;
 use crate::parts::shadow::{FairShare, Shadow, as_f64, sample_for};
 use integer::IntegerTargets;
@@ -143,6 +145,37 @@ impl AfcdParams {
             ..Self::default()
         }
     }
+
+    fn law(&self) -> Law {
+        Law::new(&CodelParams {
+            target: self.target,
+            interval: self.interval,
+            ecn: self.ecn,
+            profile: if self.profile == Profile::Kernel {
+                Profile::Kernel
+            } else {
+                Profile::Rfc
+            },
+            ..CodelParams::default()
+        })
+    }
+
+    fn sampling_period(&self, rate: Option<Rate>) -> u32 {
+        self.sample.unwrap_or_else(|| sample_for(rate, self.shadow))
+    }
+
+    /// Equation (5) before its first update, if it is applied.
+    fn fair_share(&self) -> Option<FairShare> {
+        let most = f64::from(self.shadow);
+        self.average.then(|| FairShare {
+            alpha: self.alpha,
+            beta: self.beta,
+            target: self.qtarget.map_or(as_f64(self.limit) / 5.0, f64::from),
+            most,
+            value: most,
+            old: 0.0,
+        })
+    }
 }
 
 impl Params for AfcdParams {
@@ -176,6 +209,30 @@ impl Params for AfcdParams {
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Afcd<P> {
         Afcd::new(self, link.rate, rng)
     }
+
+    fn change_to(&self, next: &Self) -> Result<Retention, String> {
+        fixed(&[
+            ("profile", self.profile == next.profile),
+            ("shadow", self.shadow == next.shadow),
+            ("table", self.table == next.table),
+        ])
+    }
+
+    /// As in the kernel module of Sojourn: samples and times above the targets stay, and the oldest packets above a lower
+    /// limit are dropped.
+    fn change<P: Packet>(
+        &self,
+        queue: &mut Afcd<P>,
+        now: Instant,
+        link: &LinkFacts,
+        obs: &mut dyn Observer<P>,
+    ) {
+        queue.limit = self.limit;
+        queue.law = self.law();
+        queue.shares.change(self, link.rate, now);
+        queue.targets.change(self);
+        queue.fifo.shrink(now, self.limit, obs);
+    }
 }
 
 /// A FIFO governed by AFCD.
@@ -192,30 +249,12 @@ pub struct Afcd<P> {
 impl<P: Packet> Afcd<P> {
     /// An empty queue on a link of `rate`, if it is constant, made at the origin of time.
     pub fn new(params: &AfcdParams, rate: Option<Rate>, mut rng: Rng) -> Self {
-        let law = Law::new(&CodelParams {
-            target: params.target,
-            interval: params.interval,
-            ecn: params.ecn,
-            profile: if params.profile == Profile::Kernel {
-                Profile::Kernel
-            } else {
-                Profile::Rfc
-            },
-            ..CodelParams::default()
-        });
         Self {
             limit: params.limit,
             fifo: Fifo::new(),
             shares: Shares::new(params, rate, &mut rng),
-            targets: Targets {
-                target: as_nanos(params.target) * params.target_scale,
-                exponent: params.exponent,
-                persist: params.persist.unwrap_or(params.interval),
-                protect: params.protect,
-                flows: vec![Target::UNKNOWN; params.table as usize].into(),
-                maxpacket: Bytes(0),
-            },
-            law,
+            targets: Targets::new(params),
+            law: params.law(),
             signals: Signals::default(),
         }
     }
@@ -343,26 +382,32 @@ struct Shares {
 
 impl Shares {
     fn new(params: &AfcdParams, rate: Option<Rate>, rng: &mut Rng) -> Self {
-        let sample = params
-            .sample
-            .unwrap_or_else(|| sample_for(rate, params.shadow));
-        let target = params.qtarget.map_or(as_f64(params.limit) / 5.0, f64::from);
-        let most = f64::from(params.shadow);
+        let sample = params.sampling_period(rate);
         Self {
             shadow: Shadow::new(params.shadow, params.table, sample, rng),
             size: params.shadow,
-            even: most,
-            average: params.average.then_some(FairShare {
-                alpha: params.alpha,
-                beta: params.beta,
-                target,
-                most,
-                value: most,
-                old: 0.0,
-            }),
+            even: f64::from(params.shadow),
+            average: params.fair_share(),
             next_update: params.average.then_some(Instant::ZERO + PERIOD),
             integer: (params.profile == Profile::Kernel)
                 .then(|| Box::new(IntegerTargets::new(params))),
+        }
+    }
+
+    fn change(&mut self, params: &AfcdParams, rate: Option<Rate>, now: Instant) {
+        self.shadow.set_sample(params.sampling_period(rate));
+        self.average = params.fair_share().map(|next| match &self.average {
+            Some(FairShare { value, old, .. }) => FairShare {
+                value: *value,
+                old: *old,
+                ..next
+            },
+            None => next,
+        });
+        let first = self.next_update.unwrap_or(now + PERIOD);
+        self.next_update = params.average.then_some(first);
+        if let Some(integer) = &mut self.integer {
+            integer.change(params);
         }
     }
 
@@ -440,6 +485,30 @@ impl Target {
 }
 
 impl Targets {
+    fn new(params: &AfcdParams) -> Self {
+        Self {
+            target: as_nanos(params.target) * params.target_scale,
+            exponent: params.exponent,
+            persist: params.persist.unwrap_or(params.interval),
+            protect: params.protect,
+            flows: vec![Target::UNKNOWN; params.table as usize].into(),
+            maxpacket: Bytes(0),
+        }
+    }
+
+    fn change(&mut self, params: &AfcdParams) {
+        let flows = std::mem::take(&mut self.flows);
+        let known = |flow: Target| Target {
+            first_above: flow.first_above,
+            ..Target::UNKNOWN
+        };
+        *self = Self {
+            flows: flows.into_iter().map(known).collect(),
+            maxpacket: self.maxpacket,
+            ..Self::new(params)
+        };
+    }
+
     #[inline]
     fn ok_to_drop(
         &mut self,

@@ -56,7 +56,9 @@
 use sojourn_net::{Duration, Ecn, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
-use crate::parameters::{Kind, LinkFacts, PAPER_AND_KERNEL, Params, Profile, parameters};
+use crate::parameters::{
+    Kind, LinkFacts, PAPER_AND_KERNEL, Params, Profile, Retention, fixed, parameters,
+};
 use crate::parts::fifo::Fifo;
 use crate::parts::fixed::{self, ONE_Q30, Probability, Q30};
 use crate::parts::shadow::{FairShare, IntegerFairShare, Q16, Shadow, as_f64, sample_for};
@@ -128,6 +130,14 @@ impl AfdParams {
             ..Self::default()
         }
     }
+
+    fn sampling_period(&self, rate: Option<Rate>) -> u32 {
+        self.sample.unwrap_or_else(|| sample_for(rate, self.shadow))
+    }
+
+    fn target_backlog(&self) -> f64 {
+        self.qtarget.map_or(as_f64(self.limit) / 5.0, f64::from)
+    }
 }
 
 impl Params for AfdParams {
@@ -184,6 +194,35 @@ impl Params for AfdParams {
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Afd<P> {
         Afd::new(self, link.rate, rng)
     }
+
+    fn change_to(&self, next: &Self) -> Result<Retention, String> {
+        fixed(&[
+            ("profile", self.profile == next.profile),
+            ("shadow", self.shadow == next.shadow),
+            ("table", self.table == next.table),
+            ("random", self.random == next.random),
+            ("accumulate", self.accumulate == next.accumulate),
+        ])
+    }
+
+    /// As in the kernel module of Sojourn: samples and fair share stay, and the oldest packets above a lower limit are
+    /// dropped.
+    fn change<P: Packet>(
+        &self,
+        queue: &mut Afd<P>,
+        now: Instant,
+        link: &LinkFacts,
+        obs: &mut dyn Observer<P>,
+    ) {
+        let gains = (self.alpha, self.beta);
+        queue.params = *self;
+        queue.shadow.set_sample(self.sampling_period(link.rate));
+        queue.fair.tune(gains, self.target_backlog());
+        if let Some(integer) = &mut queue.integer {
+            integer.tune(gains, self.qtarget, self.limit);
+        }
+        queue.fifo.shrink(now, self.limit, obs);
+    }
 }
 
 /// A FIFO governed by AFD.
@@ -202,9 +241,7 @@ pub struct Afd<P> {
 impl<P: Packet> Afd<P> {
     /// An empty queue on a link of `rate`, if it is constant, made at the origin of time.
     pub fn new(params: &AfdParams, rate: Option<Rate>, mut rng: Rng) -> Self {
-        let sample = params
-            .sample
-            .unwrap_or_else(|| sample_for(rate, params.shadow));
+        let sample = params.sampling_period(rate);
         let most = f64::from(params.shadow);
         Self {
             params: *params,
@@ -213,7 +250,7 @@ impl<P: Packet> Afd<P> {
             fair: FairShare {
                 alpha: params.alpha,
                 beta: params.beta,
-                target: params.qtarget.map_or(as_f64(params.limit) / 5.0, f64::from),
+                target: params.target_backlog(),
                 most,
                 value: most,
                 old: 0.0,

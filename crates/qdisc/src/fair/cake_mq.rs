@@ -31,8 +31,8 @@ use sojourn_schema::Value;
 use crate::contract::{Backlog, ClassId, Observer, Qdisc, Statistic};
 use crate::fair::cake::{Cake, CakeParams};
 use crate::parameters::{
-    Kind, LINUX, LinkFacts, OVERLIMITS, Parameter, Parameters, Params, Shorthand, TcStatistics,
-    TcWord, parameters,
+    Kind, LINUX, LinkFacts, OVERLIMITS, Parameter, Parameters, Params, Retention, Shorthand,
+    TcStatistics, TcWord, fixed, parameters,
 };
 
 parameters! {
@@ -74,6 +74,12 @@ impl CakeMqParams {
         }
         all
     };
+
+    /// In bytes per second; `None` is unlimited.
+    fn rate(&self) -> Option<u64> {
+        let rate = self.cake.bandwidth?;
+        Some((rate.bits_per_sec() / 8).max(1))
+    }
 }
 
 impl Parameters for CakeMqParams {
@@ -126,6 +132,29 @@ impl Params for CakeMqParams {
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> CakeMq<P> {
         CakeMq::new(self, link.mtu, rng)
     }
+
+    fn change_to(&self, next: &Self) -> Result<Retention, String> {
+        fixed(&[("queues", self.sharing.queues == next.sharing.queues)])?;
+        self.cake.change_to(&next.cake)
+    }
+
+    /// Every instance changes, and shapes at its part of the new rate.
+    fn change<P: Packet>(
+        &self,
+        queue: &mut CakeMq<P>,
+        now: Instant,
+        link: &LinkFacts,
+        obs: &mut dyn Observer<P>,
+    ) {
+        queue.rate = self.rate();
+        queue.sync_time = self.sharing.sync_time;
+        for instance in &mut queue.instances {
+            self.cake.change(&mut instance.queue, now, link, obs);
+            if let Some(rate) = queue.rate {
+                instance.queue.set_rate((rate / instance.active).max(1));
+            }
+        }
+    }
 }
 
 /// Several instances of CAKE that share a rate.
@@ -173,7 +202,7 @@ impl<P: Packet> CakeMq<P> {
         Self {
             instances: (0..params.sharing.queues).map(instance).collect(),
             next: 0,
-            rate: (params.cake.bandwidth).map(|rate| (rate.bits_per_sec() / 8).max(1)),
+            rate: params.rate(),
             sync_time: params.sharing.sync_time,
             perturbation,
             backlog: Backlog::default(),

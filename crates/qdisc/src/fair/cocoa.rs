@@ -35,7 +35,7 @@ use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, Observer, Qdisc, Statistic};
 use crate::fair::fq::{Pace, Scheduler, Turns};
-use crate::parameters::{Kind, LinkFacts, Params, Profile, parameters};
+use crate::parameters::{Kind, LinkFacts, Params, Profile, Retention, fixed, parameters};
 use crate::parts::round::FlowId;
 
 parameters! {
@@ -116,6 +116,34 @@ impl Params for CocoaParams {
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Cocoa<P> {
         Cocoa::new(self, link.mtu, rng)
     }
+
+    fn change_to(&self, next: &Self) -> Result<Retention, String> {
+        fixed(&[
+            ("profile", self.profile == next.profile),
+            ("orphan_mask", self.orphan_mask == next.orphan_mask),
+            ("pacing", self.pacing == next.pacing),
+        ])
+    }
+
+    /// As in the kernel module of Sojourn: flows keep their limits, and packets above a lower total leave in their turn
+    /// and are dropped.
+    fn change<P: Packet>(
+        &self,
+        queue: &mut Cocoa<P>,
+        now: Instant,
+        link: &LinkFacts,
+        obs: &mut dyn Observer<P>,
+    ) {
+        queue.limit = self.limit;
+        queue.flow_limit = self.flow_limit;
+        queue.law = Law::new(self);
+        queue.scheduler.change(&self.turns(), link.mtu);
+        while queue.backlog().packets > self.limit
+            && let Some(pkt) = queue.dequeue(now, obs)
+        {
+            obs.on_drop(now, pkt, DropReason::Overlimit);
+        }
+    }
 }
 
 /// Fair queueing with a limit for each flow that follows its need.
@@ -138,12 +166,7 @@ impl<P: Packet> Cocoa<P> {
             limit: params.limit,
             flow_limit: params.flow_limit,
             pacing: params.pacing,
-            law: Law {
-                guard_interval: Factor::new(params.guard_interval),
-                max_increase: Factor::new(params.max_increase),
-                longest_guard: params.max_monitoring_interval,
-                profile: params.profile,
-            },
+            law: Law::new(params),
             controls: vec![None; scheduler.flows()],
             scheduler,
         }
@@ -244,6 +267,17 @@ struct Law {
     max_increase: Factor,
     longest_guard: Duration,
     profile: Profile,
+}
+
+impl Law {
+    fn new(params: &CocoaParams) -> Self {
+        Self {
+            guard_interval: Factor::new(params.guard_interval),
+            max_increase: Factor::new(params.max_increase),
+            longest_guard: params.max_monitoring_interval,
+            profile: params.profile,
+        }
+    }
 }
 
 /// Decision about an arrival beyond its flow's limit.

@@ -42,6 +42,11 @@ impl Shadow {
         }
     }
 
+    /// Samples one in `sample` arrivals from now on.
+    pub(crate) const fn set_sample(&mut self, sample: u32) {
+        self.sample = sample;
+    }
+
     /// The bin of the flow of `pkt`.
     #[inline]
     pub(crate) fn bin(&self, flow: &FlowKey) -> usize {
@@ -140,6 +145,11 @@ pub(crate) struct FairShare {
 }
 
 impl FairShare {
+    /// Other gains and another target, in packets.
+    pub(crate) const fn tune(&mut self, (alpha, beta): (f64, f64), target: f64) {
+        (self.alpha, self.beta, self.target) = (alpha, beta, target);
+    }
+
     /// `start` moved by how far the backlog is, and was, from its target.
     pub(crate) fn moved(&self, start: f64, backlog: f64) -> f64 {
         self.sum(start, backlog).clamp(LEAST, self.most)
@@ -204,6 +214,17 @@ impl IntegerFairShare {
             value: most,
             old: 0,
         }
+    }
+
+    /// Other gains, and another target of the backlog.
+    pub(crate) fn tune(&mut self, gains: (f64, f64), qtarget: Option<u32>, limit: usize) {
+        let Self {
+            alpha,
+            beta,
+            target,
+            ..
+        } = Self::new(gains, qtarget, limit, 0);
+        (self.alpha, self.beta, self.target) = (alpha, beta, target);
     }
 
     /// `m_fair`.

@@ -95,8 +95,18 @@ enum Opening {
 impl Connections {
     pub(crate) fn new(params: &FloqParams, perturbation: u64) -> Self {
         let sets = (params.connections as usize).div_ceil(WAYS).max(1);
+        let places = vec![Connection::FREE; WAYS * sets].into_boxed_slice();
+        Self::of(places, params, perturbation)
+    }
+
+    /// Other parameters for the same connections.
+    pub(crate) fn change(&mut self, params: &FloqParams) {
+        *self = Self::of(std::mem::take(&mut self.places), params, self.perturbation);
+    }
+
+    fn of(places: Box<[Connection]>, params: &FloqParams, perturbation: u64) -> Self {
         Self {
-            places: vec![Connection::FREE; WAYS * sets].into_boxed_slice(),
+            places,
             perturbation,
             setup_packets: params.setup_packets,
             setup_time: params.setup_time,

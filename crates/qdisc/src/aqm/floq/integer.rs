@@ -42,6 +42,13 @@ impl IntegerLaw {
         }
     }
 
+    pub(super) fn change(&mut self, params: &FloqParams) {
+        *self = Self {
+            responsive_share: self.responsive_share,
+            ..Self::new(params)
+        };
+    }
+
     pub(super) fn on_arrival(&mut self, class: Class, size: Bytes) {
         let gain = (self.gain.saturating_mul(size.0) / MTU).min(ONE_Q30);
         match class {

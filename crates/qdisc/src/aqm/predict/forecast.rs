@@ -143,6 +143,14 @@ impl Forecaster {
         }
     }
 
+    /// Other rules for the same candidates, in slots of this length.
+    pub(super) fn change(&mut self, rules: Rules, slot: Duration) {
+        for candidate in &mut self.candidates {
+            candidate.enough = rules.enough(window_slots(candidate.rtt, slot));
+        }
+        self.rules = rules;
+    }
+
     /// Whether a growth is being followed, or was signalled and not answered yet.
     #[inline]
     pub(super) fn tracks(&self, now: Instant) -> bool {

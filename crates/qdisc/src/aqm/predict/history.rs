@@ -86,6 +86,10 @@ impl History {
         }
     }
 
+    pub(super) const fn set_stretch(&mut self, stretch: bool) {
+        self.stretch = stretch;
+    }
+
     /// The slot under way.
     pub(super) const fn next(&self) -> u64 {
         self.next

@@ -34,6 +34,16 @@ impl IntegerTargets {
         }
     }
 
+    pub(super) fn change(&mut self, params: &AfcdParams) {
+        let mut next = Self::new(params);
+        if let (Some(next), Some(known)) = (&mut next.average, self.average.take()) {
+            let gains = (params.alpha, params.beta);
+            *next = known;
+            next.tune(gains, params.qtarget, params.limit);
+        }
+        *self = next;
+    }
+
     pub(super) fn update(&mut self, packets: usize) {
         if let Some(average) = &mut self.average {
             average.update(packets);

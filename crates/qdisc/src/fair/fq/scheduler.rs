@@ -209,6 +209,19 @@ impl<P: Packet> Scheduler<P> {
         }
     }
 
+    /// Other quanta; the number of flows and whether they are paced stay.
+    pub(crate) fn change(&mut self, turns: &Turns, mtu: Bytes) {
+        let (quantum, initial_quantum) = turns.quanta(mtu);
+        self.quantum = signed(quantum);
+        self.refill_delay = turns.refill_delay;
+        self.initial_credit = signed(initial_quantum);
+        let unknown = self
+            .flows
+            .iter_mut()
+            .filter(|flow| flow.place == Place::Unknown);
+        unknown.for_each(|flow| flow.credit = self.initial_credit);
+    }
+
     /// Numbers of known, inactive and throttled flows.
     pub(crate) fn statistics(&self) -> Vec<Statistic> {
         vec![
