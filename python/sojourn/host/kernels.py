@@ -127,7 +127,9 @@ def build(wanted: str, folder: Path, *, keep: bool, say: Callable[[str], None]) 
     modules = (source / _MODULES).is_dir()
     answers = f"seeded={_ANSWERS[seeded]}\nmodules={_ANSWERS[modules]}\n"
     (place / ABOUT).write_text(f"release={release}\n{answers}", encoding="utf-8")
-    if not keep:
+    if keep:
+        say(f"kept the source in {source} and the object files in {objects}")
+    else:
         shutil.rmtree(work)
     return Kernel(version=version, release=release, seeded=seeded, modules=modules, folder=place)
 
