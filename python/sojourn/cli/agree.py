@@ -168,7 +168,7 @@ def _show(agreements: Sequence[Agreement], *, as_json: bool) -> None:
                 answer = wording.answer(agreement.table)
                 print_note(f"Simulated and {agreement.place}: {answer}.")
             print()
-            title = f"{first.simulated.scenario.checked.name}: simulated and {' and '.join(places)}"
+            title = f"{first.simulated.scenario.checked.name}: {_listed(['simulated', *places])}"
             found = wording.tables(first.table, first.place)
             if more:
                 found = wording.beside({one.place: one.table for one in agreements})
@@ -187,6 +187,12 @@ def _show(agreements: Sequence[Agreement], *, as_json: bool) -> None:
     _say_findings(agreements)
 
 
+def _listed(names: Sequence[str]) -> str:
+    """Write names, such as "simulated, live and linux-6.12"."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 def _say_findings(agreements: Sequence[Agreement]) -> None:
     """Print the errors and warnings of all results, except failed checks."""
     results = {"simulated": agreements[0].simulated}
@@ -197,7 +203,7 @@ def _say_findings(agreements: Sequence[Agreement]) -> None:
             if finding.severity != "note" and "failed the backend check" not in finding.text:
                 found.setdefault((finding.severity, finding.text), []).append(name)
     for (severity, text), names in found.items():
-        say(f"{severity}: {' and '.join(names)}: {session.with_option(text)}")
+        say(f"{severity}: {_listed(names)}: {session.with_option(text)}")
 
 
 def _document(agreement: Agreement) -> dict[str, Any]:
