@@ -4,7 +4,9 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 PACKAGES := $(VENV)/.packages
-EXTENSION := $(VENV)/.extension
+# The profile of Cargo with which the extension is built: that of the Rust tests in make test, whose libraries it shares.
+EXTENSION_PROFILE ?= local
+EXTENSION := $(VENV)/.extension-$(EXTENSION_PROFILE)
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' -o -name Cargo.toml)
 PYTHON_CODE := python docs/conf.py docs/_ext tools benches tests/python tests/golden tests/ns3 tests/parity tests/vectors/tools tests/vectors/readers crates/py/tests
 # What codespell and tools/banned_phrases.py read.
@@ -47,7 +49,8 @@ $(PACKAGES): requirements-dev.lock
 
 $(EXTENSION): $(PACKAGES) $(SOURCES)
 	@echo 'building the extension: minutes the first time, less after a change'
-	@CARGO_TERM_QUIET=true VIRTUAL_ENV="$(abspath $(VENV))" $(BIN)/python -m maturin develop --profile local --quiet > /dev/null
+	@rm -f $(VENV)/.extension-*
+	@CARGO_TERM_QUIET=true VIRTUAL_ENV="$(abspath $(VENV))" $(BIN)/python -m maturin develop --profile $(EXTENSION_PROFILE) --quiet > /dev/null
 	@touch $@
 
 wheel: $(PACKAGES) ## Build a wheel in target/wheels, with a new profile: 10 minutes; needs llvm-tools (rustup component add llvm-tools).
@@ -105,10 +108,10 @@ studies-full: setup ## Reproduce all published works at full scale and record ve
 compile: ## Compile all that make test runs: optimised programs beside tests and lints.
 	@$(MAKE) --no-print-directory --jobs 2 compile-release compile-test
 
-compile-release: setup
+compile-release:
 	cargo build --profile local --quiet -p sojourn-parity -p sojourn-bench --bin sojourn-parity --bin sojourn-bench
 
-compile-test:
+compile-test: setup
 	cargo test --workspace --quiet --no-run
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 
@@ -117,6 +120,8 @@ test-quick: $(PACKAGES) ## Check and test the files that differ from main; run i
 
 # Tests and checks that are skipped add their reason to this file.
 test test-full: export SOJOURN_SKIPPED := $(CURDIR)/target/skipped.txt
+# Compiled in half a minute beside the Rust tests; the optimised one takes five minutes.
+test: export EXTENSION_PROFILE := test
 
 test: compile ## Run all checks, all tests and the build of the documentation.
 	@mkdir -p target && rm -f $(SOJOURN_SKIPPED)
