@@ -4,7 +4,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 PACKAGES := $(VENV)/.packages
-# The profile of Cargo with which the extension is built: that of the Rust tests in make test, whose libraries it shares.
+# The profile of Cargo with which the extension is built: in make test, dev, whose libraries are those of the Rust tests.
 EXTENSION_PROFILE ?= local
 EXTENSION := $(VENV)/.extension-$(EXTENSION_PROFILE)
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' -o -name Cargo.toml)
@@ -51,6 +51,7 @@ $(EXTENSION): $(PACKAGES) $(SOURCES)
 	@echo 'building the extension: minutes the first time, less after a change'
 	@rm -f $(VENV)/.extension-*
 	@CARGO_TERM_QUIET=true VIRTUAL_ENV="$(abspath $(VENV))" $(BIN)/python -m maturin develop --profile $(EXTENSION_PROFILE) --quiet > /dev/null
+	@$(BIN)/python -c 'import sojourn._core'
 	@touch $@
 
 wheel: $(PACKAGES) ## Build a wheel in target/wheels, with a new profile: 10 minutes; needs llvm-tools (rustup component add llvm-tools).
@@ -121,7 +122,7 @@ test-quick: $(PACKAGES) ## Check and test the files that differ from main; run i
 # Tests and checks that are skipped add their reason to this file.
 test test-full: export SOJOURN_SKIPPED := $(CURDIR)/target/skipped.txt
 # Compiled in half a minute beside the Rust tests; the optimised one takes five minutes.
-test: export EXTENSION_PROFILE := test
+test compile: export EXTENSION_PROFILE := dev
 
 test: compile ## Run all checks, all tests and the build of the documentation.
 	@mkdir -p target && rm -f $(SOJOURN_SKIPPED)

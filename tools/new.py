@@ -118,12 +118,8 @@ KINDS = {
 
 
 def renamed(skeleton: str, name: str, title: str) -> str:
-    """Return the source of the skeleton with another name, without its comment on the skeleton."""
-    comment, _, text = skeleton.partition("\n")
-    if not comment.startswith("// "):
-        message = "the skeleton no longer starts with its comment; correct this tool"
-        raise LookupError(message)
-    return text.replace("Skeleton", title).replace("skeleton", name)
+    """Return the source of the skeleton with another name."""
+    return re.sub("[Ss]keleton", lambda found: title if found[0] == "Skeleton" else name, skeleton)
 
 
 def title_of(name: str) -> str:

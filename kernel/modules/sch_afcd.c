@@ -348,6 +348,9 @@ static int afcd_set(struct Qdisc *sch, struct nlattr *opt, bool live,
 		return err;
 	sch_tree_lock(sch);
 	averaged = live && q->values[AFCD_AVERAGE];
+	/* What is due has the parameters of its time. */
+	if (averaged)
+		afcd_update(sch, ktime_get_ns());
 	memcpy(q->values, values, sizeof(values));
 	q->base_target = sojourn_scale(values[AFCD_TARGET], values[AFCD_TARGET_SCALE]);
 	q->alpha = afcd_q16(values[AFCD_ALPHA]);

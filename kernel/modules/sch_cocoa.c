@@ -247,6 +247,8 @@ static int cocoa_enqueue_packet(struct sk_buff *skb, struct Qdisc *sch,
 	if (flow->place != COCOA_LISTED) {
 		if (flow->place == COCOA_UNKNOWN) {
 			q->stats[COCOA_STAT_FLOWS]++;
+			/* It may have changed since the flow was made. */
+			flow->credit = q->initial_quantum;
 		} else {
 			q->stats[COCOA_STAT_INACTIVE]--;
 			if (now - flow->detached_at > q->values[COCOA_REFILL_DELAY])

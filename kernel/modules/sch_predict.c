@@ -689,6 +689,10 @@ static int predict_set(struct Qdisc *sch, struct nlattr *opt, bool live,
 		q->unaccounted = sojourn_since(q->busy_until, now);
 		predict_forget(q, q->next);
 	}
+	if (live && q->values[PREDICT_FALLBACK] != values[PREDICT_FALLBACK]) {
+		sojourn_codel_reset(&q->codel);
+		q->first_above = 0;
+	}
 	memcpy(q->values, values, sizeof(values));
 	if (new_rate)
 		predict_restart(q);

@@ -14,7 +14,7 @@ pub mod parameters;
 mod parts;
 mod registry;
 #[cfg(test)]
-#[expect(unreachable_pub, reason = "the queue that is made of it is public")]
+#[expect(unreachable_pub, reason = "make new-queue makes a public queue of it")]
 mod skeleton;
 mod tc;
 #[cfg(any(test, feature = "testing"))]

@@ -1,4 +1,3 @@
-// What `make new-queue` starts from, compiled and tested here: `skeleton` stands for the name.
 //! Skeleton: what it does, in one line.
 //!
 //! # Source

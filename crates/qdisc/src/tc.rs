@@ -87,11 +87,34 @@ impl QdiscSpec {
     }
 
     /// A draft of these parameters; `None` if `name` is another kind.
+    ///
+    /// # Errors
+    /// `name` is unknown, or a preset of the kind with other values than these: which of them are meant is not clear.
     fn draft_of(&self, name: &str) -> Result<Option<Draft>, ParameterError> {
-        let (kind, spec) = Self::at_defaults(name).ok_or_else(|| unknown_kind(name))?;
+        let (kind, mut preset) = Self::at_defaults(name).ok_or_else(|| unknown_kind(name))?;
         // The name of a queue may follow from its profile.
-        let is_same = [name, spec.kind()].contains(&self.kind());
-        Ok(is_same.then(|| Draft::new(kind, self.clone())))
+        let page = Self::at_defaults(self.kind()).map_or(self.kind(), |(_, own)| own.kind());
+        if preset.kind() != page {
+            return Ok(None);
+        }
+        if let Some((_, mut base)) = Self::at_defaults(page).filter(|_| name != self.kind()) {
+            let mut own = self.clone();
+            let mut differs = |parameter: &&Parameter| {
+                let text = |of: &mut Self| parameter.text(of.value(parameter.key)?);
+                let wanted = text(&mut preset);
+                wanted != text(&mut base) && wanted != text(&mut own)
+            };
+            if let Some(parameter) = kind.parameters.iter().find(|one| differs(one)) {
+                let key = parameter.key;
+                return Err(ParameterError::Conflict {
+                    kind: page,
+                    why: format!(
+                        "the queue has another {key} than {name}; name {page} and what changes"
+                    ),
+                });
+            }
+        }
+        Ok(Some(Draft::new(kind, self.clone())))
     }
 
     /// These parameters with those changed that a text names; `None` if the text names another kind.

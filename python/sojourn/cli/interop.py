@@ -18,6 +18,7 @@ from sojourn.cli.options import Strict
 from sojourn.cli.plans import Given, command
 from sojourn.cli.process import say
 from sojourn.live.address import MAX_PORT
+from sojourn.queues import qdisc
 from sojourn.scenario import Link, Scenario
 from sojourn.traffic import Bridged
 
@@ -94,10 +95,7 @@ def interop(given: Given[InteropPlan], *, output: session.Output, strict: Strict
     planned = given.plan()
     text = planned.scenario or os.environ.get("SCENARIO", "")
     described = read(text, planned)
-    try:
-        scenario = composed(text, described, planned.duration)
-    except _core.ScenarioError as error:
-        raise ArgumentError("scenario", text, "{problem}", problem=f"{error}") from None
+    scenario = composed(text, described, planned.duration)
     if server := planned.wait or os.environ.get("WAITFORSERVER", ""):
         wait_for(server)
     say(f"scenario: {_core.printable(text)}")
@@ -117,9 +115,12 @@ def read(text: str, planned: InteropPlan) -> _core.Interop:
     elif not logs.is_dir():
         raise ArgumentError("logs", logs, "expected an existing directory")
     try:
-        return _core.Interop(words, (planned.left, planned.right), ready=READY, logs=logs)
+        described = _core.Interop(words, (planned.left, planned.right), ready=READY, logs=logs)
+        for queue in described.qdiscs:
+            qdisc(queue)
     except _core.SojournError as error:
         raise ArgumentError("scenario", text, "{problem}", problem=f"{error}") from None
+    return described
 
 
 def composed(text: str, described: _core.Interop, duration: str | None) -> Scenario:

@@ -160,9 +160,13 @@ def _check_duration(plan: ComparePlan, groups: list[Traffic]) -> None:
         if isinstance(group.start, str) and _core.parse_time_s(group.start) >= end_s:
             rule = f"too short; expected more than {group.start}, when {group.name} starts"
             raise ArgumentError("duration", plan.duration, rule)
-    if warmup_s >= end_s:
-        rule = "too short; expected more than the {length} of {warmup}"
-        raise ArgumentError("duration", plan.duration, rule, length=plan.warmup)
+    if warmup_s < end_s:
+        return
+    if plan.duration == ComparePlan.duration:
+        rule = "too long; expected less than the {length} of {duration}"
+        raise ArgumentError("warmup", plan.warmup, rule, length=plan.duration)
+    rule = "too short; expected more than the {length} of {warmup}"
+    raise ArgumentError("duration", plan.duration, rule, length=plan.warmup)
 
 
 def _queues(given: Sequence[str]) -> dict[str, Queue]:

@@ -88,6 +88,10 @@ impl Params for BlueParams {
         _link: &LinkFacts,
         obs: &mut dyn Observer<P>,
     ) {
+        // The time that it has been idle counts as it was.
+        if std::mem::take(&mut queue.idle) {
+            queue.end_idling(now);
+        }
         queue.params = *self;
         queue.fifo.shrink(now, self.limit, obs);
     }

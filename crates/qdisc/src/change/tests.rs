@@ -117,6 +117,16 @@ fn what_cannot_change_is_named() {
             "predict: slot cannot change during a run",
         ),
         (
+            "floq",
+            "floq_protect",
+            "floq: the queue has another exponent than floq_protect; name floq and what changes",
+        ),
+        (
+            "afd",
+            "afq qtarget 5",
+            "afd: the queue has another table than afq; name afd and what changes",
+        ),
+        (
             "codel",
             "codel tarqet 1ms",
             "codel: unknown parameter \"tarqet\"; did you mean \"target\"?",
@@ -348,6 +358,14 @@ const CHANGED: &[(&str, &[&str])] = &[
         &["predict growth_min 1.01 significance 0.1 persistence 0.1 full 0.3 hold 3 dominance 9"],
     ),
     (
+        "cake_mq bandwidth 50mbit besteffort",
+        &["cake_mq bandwidth 20mbit sync_time 1ms rtt 10ms memlimit 100kb"],
+    ),
+    (
+        "afq profile kernel sample 1",
+        &["afq qtarget 4 gain 0.9 tolerance 1.05"],
+    ),
+    (
         "blue limit 40",
         &["blue limit 60 increment 0.2 freeze 2ms ecn"],
     ),
@@ -386,29 +404,105 @@ fn a_change_keeps_packets_and_what_was_learned() {
             let now = Instant::ZERO + Duration::from_micros(300 * 4_000 * (round + 1));
             let (waiting, drops) = (queue.backlog().packets, seen.drops.len());
             let same = at.changed_by(at.kind()).expect("no parameter changes");
-            let known = queue.statistics();
+            let mut untouched = queue.clone();
             queue.apply(now, &same, (&LINK, Rng::new(8)), &mut seen);
-            assert_eq!(
-                format!("{:?}", queue.statistics()),
-                format!("{known:?}"),
-                "{before}"
-            );
             assert_eq!(
                 (queue.backlog().packets, seen.drops.len()),
                 (waiting, drops),
                 "{before}"
             );
+            let (mut one, mut other) = (Recorder::default(), Recorder::default());
+            let next = 4_000 * (round + 1);
+            let left = history(&mut queue.clone(), &mut one, next);
+            assert_eq!(left, history(&mut untouched, &mut other, next), "{before}");
+            assert_eq!(one, other, "{before}");
             let change = at.changed_by(text).expect(text);
             queue.apply(now, &change, (&LINK, Rng::new(8)), &mut seen);
             let gone = seen.drops.len() - drops;
             assert_eq!(queue.backlog().packets + gone, waiting, "{text}");
             at = change.spec().clone();
         }
-        let drops = seen.drops.len();
-        history(&mut queue, &mut seen, 4_000 * 9);
-        assert!(
-            seen.drops.len() + seen.marks.len() > 0 && seen.drops.len() >= drops,
-            "{before}"
-        );
     }
+}
+
+#[test]
+fn a_preset_that_the_queue_has_can_be_named() {
+    for (before, text, wanted) in [
+        (
+            "floq_protect",
+            "floq_protect limit 5",
+            "floq_protect limit 5",
+        ),
+        ("floq_protect", "floq limit 5", "floq_protect limit 5"),
+        (
+            "floq exponent 0",
+            "floq_protect limit 5",
+            "floq_protect limit 5",
+        ),
+        (
+            "afcd_kernel2012 limit 7",
+            "afcd_kernel2012 target 2ms",
+            "afcd_kernel2012 limit 7 target 2ms",
+        ),
+    ] {
+        let change = spec(before).changed_by(text);
+        assert_eq!(change, Ok(QueueChange::Parameters(spec(wanted))), "{text}");
+    }
+}
+
+#[test]
+fn a_sampling_period_that_follows_the_first_rate_stays() {
+    for kind in ["afd random accumulate", "afcd"] {
+        let rate = |mbit| LinkFacts {
+            rate: Some(sojourn_net::Rate::mbit(mbit)),
+            ..LINK
+        };
+        let of = spec(kind);
+        let mut changed = of.build::<TestPacket>(&rate(100), Rng::new(7));
+        let mut kept = changed.clone();
+        let same = of.changed_by(of.kind()).expect("no parameter changes");
+        let (mut one, mut other) = (Recorder::default(), Recorder::default());
+        changed.apply(ms(0), &same, (&rate(10), Rng::new(8)), &mut one);
+        assert_eq!(
+            history(&mut changed, &mut one, 1),
+            history(&mut kept, &mut other, 1),
+            "{kind}"
+        );
+        assert_eq!(one, other, "{kind}");
+    }
+}
+
+#[test]
+fn instances_of_cake_share_the_new_rate() {
+    let departures = |text: Option<&str>| {
+        let of = spec("cake_mq bandwidth 10mbit");
+        let mut queue = of.build::<TestPacket>(&LINK, Rng::new(3));
+        let mut seen = Recorder::default();
+        for id in 0..400 {
+            let mut packet = TestPacket::mtu(id);
+            packet.flow = u32::try_from(id % 8).expect("small");
+            queue.enqueue(ms(0), packet, &mut seen);
+        }
+        if let Some(text) = text {
+            let change = of.changed_by(text).expect(text);
+            queue.apply(ms(0), &change, (&LINK, Rng::new(4)), &mut seen);
+        }
+        let mut left = 0;
+        for n in 0..5_000 {
+            let now = Instant::ZERO + Duration::from_micros(20 * n);
+            wait_empty(&mut queue, now);
+            left += u64::from(queue.dequeue(now, &mut seen).is_some());
+        }
+        let gone = left + seen.drops.len() as u64;
+        assert_eq!(queue.backlog().packets as u64, 400 - gone);
+        left
+    };
+    // 100 ms at 10 and 20 Mbit/s are 82 and 165 packets.
+    let (slow, fast) = (
+        departures(None),
+        departures(Some("cake_mq bandwidth 20mbit")),
+    );
+    assert!((75..95).contains(&slow), "{slow}");
+    assert!((150..180).contains(&fast), "{fast}");
+    assert!(departures(Some("cake_mq unlimited")) > 380);
 }

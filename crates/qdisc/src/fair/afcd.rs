@@ -224,12 +224,12 @@ impl Params for AfcdParams {
         &self,
         queue: &mut Afcd<P>,
         now: Instant,
-        link: &LinkFacts,
+        _link: &LinkFacts,
         obs: &mut dyn Observer<P>,
     ) {
         queue.limit = self.limit;
         queue.law = self.law();
-        queue.shares.change(self, link.rate, now);
+        queue.shares.change(self, now);
         queue.targets.change(self);
         queue.fifo.shrink(now, self.limit, obs);
     }
@@ -394,8 +394,11 @@ impl Shares {
         }
     }
 
-    fn change(&mut self, params: &AfcdParams, rate: Option<Rate>, now: Instant) {
-        self.shadow.set_sample(params.sampling_period(rate));
+    fn change(&mut self, params: &AfcdParams, now: Instant) {
+        // Otherwise it follows the rate that the link had at first.
+        if let Some(sample) = params.sample {
+            self.shadow.set_sample(sample);
+        }
         self.average = params.fair_share().map(|next| match &self.average {
             Some(FairShare { value, old, .. }) => FairShare {
                 value: *value,

@@ -205,18 +205,20 @@ impl Params for AfdParams {
         ])
     }
 
-    /// As in the kernel module of Sojourn: samples and fair share stay, and the oldest packets above a lower limit are
-    /// dropped.
+    /// Samples and fair share stay, and the oldest packets above a lower limit are dropped, as in Sojourn's kernel module
+    /// of AFQ.
     fn change<P: Packet>(
         &self,
         queue: &mut Afd<P>,
         now: Instant,
-        link: &LinkFacts,
+        _link: &LinkFacts,
         obs: &mut dyn Observer<P>,
     ) {
         let gains = (self.alpha, self.beta);
         queue.params = *self;
-        queue.shadow.set_sample(self.sampling_period(link.rate));
+        self.sample
+            .into_iter()
+            .for_each(|sample| queue.shadow.set_sample(sample));
         queue.fair.tune(gains, self.target_backlog());
         if let Some(integer) = &mut queue.integer {
             integer.tune(gains, self.qtarget, self.limit);

@@ -125,8 +125,8 @@ impl Params for CocoaParams {
         ])
     }
 
-    /// As in the kernel module of Sojourn: flows keep their limits, and packets above a lower total leave in their turn
-    /// and are dropped.
+    /// As in the kernel module of Sojourn: flows keep their limits, and packets above a lower total that may leave
+    /// are dequeued and dropped.
     fn change<P: Packet>(
         &self,
         queue: &mut Cocoa<P>,

@@ -20,7 +20,7 @@ mod progress;
 mod reno;
 mod scalable;
 #[cfg(test)]
-#[expect(unreachable_pub, reason = "the control that is made of it is public")]
+#[expect(unreachable_pub, reason = "make new-cc makes a public control of it")]
 mod skeleton;
 mod slow_start;
 pub mod spec;

@@ -1,4 +1,3 @@
-// What `make new-cc` starts from, compiled and tested here: `skeleton` stands for the name.
 //! skeleton: additive increase, multiplicative decrease. Describe the control here.
 //!
 //! # Source
