@@ -287,7 +287,7 @@ def test_a_scenario_that_is_not_valid_is_refused(folder: Path) -> None:
     cases = {
         "": "no scenario; expected one of simple-p2p, drop-rate, ",
         "simple-p2p --delay='15ms": "no closing quotation",
-        f"simple-p2p {LINE} --qdisc=fq_coddle": 'fq_coddle": qdisc: unknown queue "fq_coddle"',
+        f"simple-p2p {LINE} --qdisc=fq_coddle": '--qdisc=fq_coddle": unknown queue "fq_coddle"',
     }
     for text, said in cases.items():
         done = user.run("interop", text, folder=folder)
