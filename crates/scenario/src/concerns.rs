@@ -368,28 +368,20 @@ fn fills_buffers(flow: &FlowConfig, config: &Config) -> bool {
     is_loss_based(control) && is_endless(flow, config)
 }
 
+/// Whether a control grows until it loses packets, as most do, and one that is added unless it is listed here.
 const fn is_loss_based(control: CcKind) -> bool {
-    match control {
-        CcKind::Reno
-        | CcKind::Cubic
-        | CcKind::HighSpeed
-        | CcKind::Westwood
-        | CcKind::HTcp
-        | CcKind::Scalable
-        | CcKind::Veno
-        | CcKind::Illinois
-        | CcKind::Bic
-        | CcKind::Hybla => true,
+    !matches!(
+        control,
         CcKind::Dctcp
-        | CcKind::Prague
-        | CcKind::Bbr
-        | CcKind::Bbr3
-        | CcKind::Vegas
-        | CcKind::Ledbat
-        | CcKind::Yeah
-        | CcKind::Lp
-        | CcKind::Copa => false,
-    }
+            | CcKind::Prague
+            | CcKind::Bbr
+            | CcKind::Bbr3
+            | CcKind::Vegas
+            | CcKind::Ledbat
+            | CcKind::Yeah
+            | CcKind::Lp
+            | CcKind::Copa
+    )
 }
 
 fn links(way: &[Hop]) -> impl Iterator<Item = usize> {
