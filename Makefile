@@ -121,7 +121,7 @@ test-quick: $(PACKAGES) ## Check and test the files that differ from main; run i
 
 # Tests and checks that are skipped add their reason to this file.
 test test-full: export SOJOURN_SKIPPED := $(CURDIR)/target/skipped.txt
-# Compiled in half a minute beside the Rust tests; the optimised one takes five minutes.
+# The optimised one would compile all libraries once more.
 test compile: export EXTENSION_PROFILE := dev
 
 test: compile ## Run all checks, all tests and the build of the documentation.

@@ -363,6 +363,20 @@ pub(crate) fn fixed(parameters: &[(&str, bool)]) -> Result<Retention, String> {
     }
 }
 
+/// Dequeues and drops what may leave of a queue until no more than `limit` packets wait.
+pub(crate) fn shrink<P: Packet>(
+    queue: &mut impl Qdisc<P>,
+    limit: usize,
+    now: Instant,
+    obs: &mut dyn Observer<P>,
+) {
+    while queue.backlog().packets > limit
+        && let Some(pkt) = queue.dequeue(now, obs)
+    {
+        obs.on_drop(now, pkt, DropReason::Overlimit);
+    }
+}
+
 fn entry<T: Params>(kind: &Kind<T>) -> Entry {
     kind.entry(Some(T::page()), T::TC_STATISTICS)
 }

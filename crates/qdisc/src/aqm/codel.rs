@@ -96,6 +96,23 @@ impl Params for CodelParams {
     }
 }
 
+impl CodelParams {
+    /// The parameters of a law inside another queue, in the arithmetic of its profile.
+    pub(crate) fn inside(target: Duration, interval: Duration, ecn: bool, of: Profile) -> Self {
+        Self {
+            target,
+            interval,
+            ecn,
+            profile: if of == Profile::Kernel {
+                Profile::Kernel
+            } else {
+                Profile::Rfc
+            },
+            ..Self::default()
+        }
+    }
+}
+
 /// A FIFO governed by CoDel.
 #[derive(Clone, Debug)]
 pub struct Codel<P> {

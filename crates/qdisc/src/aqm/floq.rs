@@ -43,7 +43,7 @@ use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::parameters::{
-    Kind, LinkFacts, PAPER_AND_KERNEL, Params, Profile, Retention, fixed, parameters,
+    Kind, LinkFacts, PAPER_AND_KERNEL, Params, Profile, Retention, fixed, parameters, shrink,
 };
 use crate::parts::fixed::Probability;
 use connections::{Class, Connections};
@@ -134,11 +134,7 @@ impl Params for FloqParams {
         queue.params = *self;
         queue.connections.change(self);
         queue.law.change(self);
-        while queue.packets.len() > self.limit
-            && let Some(pkt) = queue.dequeue(now, obs)
-        {
-            obs.on_drop(now, pkt, DropReason::Overlimit);
-        }
+        shrink(queue, self.limit, now, obs);
     }
 }
 

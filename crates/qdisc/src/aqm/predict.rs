@@ -153,17 +153,14 @@ impl PredictParams {
 
     /// The law of the fallback.
     fn codel(&self) -> codel::Law {
-        codel::Law::new(&CodelParams {
-            target: self.target,
-            interval: self.interval,
-            ecn: self.ecn,
-            profile: if self.profile == Profile::Kernel {
-                Profile::Kernel
-            } else {
-                Profile::Rfc
-            },
-            ..CodelParams::default()
-        })
+        let Self {
+            target,
+            interval,
+            ecn,
+            profile,
+            ..
+        } = *self;
+        codel::Law::new(&CodelParams::inside(target, interval, ecn, profile))
     }
 
     /// The law on a link on which a full packet takes this long.

@@ -147,17 +147,14 @@ impl AfcdParams {
     }
 
     fn law(&self) -> Law {
-        Law::new(&CodelParams {
-            target: self.target,
-            interval: self.interval,
-            ecn: self.ecn,
-            profile: if self.profile == Profile::Kernel {
-                Profile::Kernel
-            } else {
-                Profile::Rfc
-            },
-            ..CodelParams::default()
-        })
+        let Self {
+            target,
+            interval,
+            ecn,
+            profile,
+            ..
+        } = *self;
+        Law::new(&CodelParams::inside(target, interval, ecn, profile))
     }
 
     fn sampling_period(&self, rate: Option<Rate>) -> u32 {

@@ -216,9 +216,9 @@ impl Params for AfdParams {
     ) {
         let gains = (self.alpha, self.beta);
         queue.params = *self;
-        self.sample
-            .into_iter()
-            .for_each(|sample| queue.shadow.set_sample(sample));
+        if let Some(sample) = self.sample {
+            queue.shadow.set_sample(sample);
+        }
         queue.fair.tune(gains, self.target_backlog());
         if let Some(integer) = &mut queue.integer {
             integer.tune(gains, self.qtarget, self.limit);

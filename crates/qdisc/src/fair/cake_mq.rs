@@ -138,7 +138,7 @@ impl Params for CakeMqParams {
         self.cake.change_to(&next.cake)
     }
 
-    /// Every instance changes, and shapes at its part of the new rate at once; in Linux 7.0 after its next count.
+    /// Every instance changes, and shapes at its part of the new rate at once; in the patches of Linux after its next count.
     fn change<P: Packet>(
         &self,
         queue: &mut CakeMq<P>,

@@ -35,7 +35,7 @@ use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, Observer, Qdisc, Statistic};
 use crate::fair::fq::{Pace, Scheduler, Turns};
-use crate::parameters::{Kind, LinkFacts, Params, Profile, Retention, fixed, parameters};
+use crate::parameters::{Kind, LinkFacts, Params, Profile, Retention, fixed, parameters, shrink};
 use crate::parts::round::FlowId;
 
 parameters! {
@@ -138,11 +138,7 @@ impl Params for CocoaParams {
         queue.flow_limit = self.flow_limit;
         queue.law = Law::new(self);
         queue.scheduler.change(&self.turns(), link.mtu);
-        while queue.backlog().packets > self.limit
-            && let Some(pkt) = queue.dequeue(now, obs)
-        {
-            obs.on_drop(now, pkt, DropReason::Overlimit);
-        }
+        shrink(queue, self.limit, now, obs);
     }
 }
 

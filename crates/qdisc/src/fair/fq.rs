@@ -41,7 +41,7 @@ use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rate, Rng};
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::parameters::{
     Counter, Kind, LinkFacts, Params, Profile, Retention, Shorthand, TcStatistics, TcWord, fixed,
-    parameters,
+    parameters, shrink,
 };
 use crate::parts::priority::PRIOMAP;
 pub(crate) use bands::FAST_PATH;
@@ -230,11 +230,7 @@ impl Params for FqParams {
     ) {
         queue.params = *self;
         queue.pace = self.pace();
-        while queue.backlog().packets > self.limit
-            && let Some(pkt) = queue.dequeue(now, obs)
-        {
-            obs.on_drop(now, pkt, DropReason::Overlimit);
-        }
+        shrink(queue, self.limit, now, obs);
     }
 }
 

@@ -26,6 +26,7 @@ use crate::aqm::pie::{self, PieParams};
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::parameters::{
     Kind, LINUX, LinkFacts, Params, Profile, Retention, TcStatistics, TcWord, fixed, parameters,
+    shrink,
 };
 use crate::parts::memory::Memory;
 use crate::parts::pool::{List, Pool};
@@ -140,11 +141,7 @@ impl Params for FqPieParams {
         queue.params = *self;
         queue.law = Constants::new(&self.pie(), link.mtu);
         queue.turns.set_quantum(self.quantum.unwrap_or(link.mtu));
-        while queue.backlog.packets > self.limit
-            && let Some(pkt) = queue.dequeue(now, obs)
-        {
-            obs.on_drop(now, pkt, DropReason::Overlimit);
-        }
+        shrink(queue, self.limit, now, obs);
     }
 }
 
