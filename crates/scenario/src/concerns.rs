@@ -365,23 +365,7 @@ fn fills_buffers(flow: &FlowConfig, config: &Config) -> bool {
             return false;
         }
     };
-    is_loss_based(control) && is_endless(flow, config)
-}
-
-/// Whether a control grows until it loses packets, as most do, and one that is added unless it is listed here.
-const fn is_loss_based(control: CcKind) -> bool {
-    !matches!(
-        control,
-        CcKind::Dctcp
-            | CcKind::Prague
-            | CcKind::Bbr
-            | CcKind::Bbr3
-            | CcKind::Vegas
-            | CcKind::Ledbat
-            | CcKind::Yeah
-            | CcKind::Lp
-            | CcKind::Copa
-    )
+    control.declaration().fills_buffers && is_endless(flow, config)
 }
 
 fn links(way: &[Hop]) -> impl Iterator<Item = usize> {

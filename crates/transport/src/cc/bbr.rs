@@ -503,6 +503,7 @@ impl Control for BbrParams {
         slow_starts: &[],
         quic_slow_start: None,
         ecn: EcnNeed::Optional,
+        fills_buffers: false,
         comparison: Comparison::With("Linux 6.1"),
     };
 

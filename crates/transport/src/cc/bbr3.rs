@@ -353,6 +353,7 @@ impl Control for Bbr3Params {
         slow_starts: &[],
         quic_slow_start: None,
         ecn: EcnNeed::Optional,
+        fills_buffers: false,
         comparison: Comparison::With("Google's BBRv3 on Linux 6.12"),
     };
 

@@ -75,6 +75,7 @@ impl Control for CopaParams {
         slow_starts: &[],
         quic_slow_start: None,
         ecn: EcnNeed::Optional,
+        fills_buffers: false,
         comparison: Comparison::None,
     };
 

@@ -93,6 +93,7 @@ impl Control for CubicParams {
         // RFC 9438 §4.10; pacing determines the length of the ACK trains that HyStart looks at.
         quic_slow_start: Some(SlowStart::HyStartPlusPlus),
         ecn: EcnNeed::Optional,
+        fills_buffers: true,
         comparison: Comparison::With("Linux 6.1"),
     };
 

@@ -59,6 +59,7 @@ impl Control for DctcpParams {
         slow_starts: SlowStart::WITH_STANDARD,
         quic_slow_start: None,
         ecn: EcnNeed::Required,
+        fills_buffers: false,
         comparison: Comparison::With("Linux 6.1"),
     };
 

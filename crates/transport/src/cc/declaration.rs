@@ -23,6 +23,8 @@ pub struct Declaration {
     pub quic_slow_start: Option<SlowStart>,
     /// Which ECN it needs.
     pub ecn: EcnNeed,
+    /// Whether it sends more until it loses packets, whatever the delay.
+    pub fills_buffers: bool,
     /// The implementation that its behaviour was compared with.
     pub comparison: Comparison,
 }

@@ -51,6 +51,7 @@ impl Control for HyblaParams {
         slow_starts: &[],
         quic_slow_start: None,
         ecn: EcnNeed::Optional,
+        fills_buffers: true,
         comparison: Comparison::With("Linux 6.1"),
     };
 

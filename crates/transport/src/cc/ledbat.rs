@@ -80,6 +80,7 @@ impl Control for LedbatParams {
         slow_starts: &[],
         quic_slow_start: None,
         ecn: EcnNeed::Optional,
+        fills_buffers: false,
         comparison: Comparison::None,
     };
 

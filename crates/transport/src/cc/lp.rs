@@ -62,6 +62,7 @@ impl Control for LpParams {
         slow_starts: &[SlowStart::Standard],
         quic_slow_start: None,
         ecn: EcnNeed::Optional,
+        fills_buffers: false,
         comparison: Comparison::None,
     };
 

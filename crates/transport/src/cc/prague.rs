@@ -103,6 +103,7 @@ impl Control for PragueParams {
         slow_starts: &[],
         quic_slow_start: None,
         ecn: EcnNeed::Accurate,
+        fills_buffers: false,
         comparison: Comparison::With("TCP Prague 0.7 on Linux 7.3"),
     };
 

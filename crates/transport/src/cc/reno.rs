@@ -48,6 +48,7 @@ impl Control for RenoParams {
         slow_starts: SlowStart::WITH_STANDARD,
         quic_slow_start: None,
         ecn: EcnNeed::Optional,
+        fills_buffers: true,
         comparison: Comparison::With("Linux 6.1"),
     };
 

@@ -42,6 +42,7 @@ impl Control for SkeletonParams {
         ],
         quic_slow_start: None,
         ecn: EcnNeed::Optional,
+        fills_buffers: true,
         comparison: Comparison::None,
     };
 

@@ -61,6 +61,7 @@ impl Control for VegasParams {
         slow_starts: &[],
         quic_slow_start: None,
         ecn: EcnNeed::Optional,
+        fills_buffers: false,
         comparison: Comparison::None,
     };
 

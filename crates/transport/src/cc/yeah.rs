@@ -68,6 +68,7 @@ impl Control for YeahParams {
         slow_starts: &[SlowStart::Standard],
         quic_slow_start: None,
         ecn: EcnNeed::Optional,
+        fills_buffers: false,
         comparison: Comparison::With("Linux 6.1"),
     };
 
