@@ -183,9 +183,9 @@ fn what_does_not_fit_is_refused_at_its_place() {
         ),
         (
             format!(
-                "{RATE}qdisc = \"drr\"\nchanges = [{{ at = \"1s\", qdisc = \"drr quantum 900b\" }}]"
+                "{RATE}qdisc = \"sfq\"\nchanges = [{{ at = \"1s\", qdisc = \"sfq quantum 900b\" }}]"
             ),
-            "links.up.changes[0].qdisc: drr: the parameters of this queue cannot change during a run; \
+            "links.up.changes[0].qdisc: sfq: the parameters of this queue cannot change during a run; \
              expected another kind of queue (line 6)",
         ),
         (

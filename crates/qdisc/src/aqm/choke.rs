@@ -31,7 +31,7 @@ use sojourn_net::{Bytes, Comparison, FlowKey, Instant, Packet, Rate, Rng};
 use crate::aqm::red::{self, Law, RedDerived, RedParams};
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Peek, Qdisc, Statistic};
 use crate::parameters::{
-    Kind, LINUX, LinkFacts, OVERLIMITS, Params, TcStatistics, TcWord, parameters,
+    Kind, LINUX, LinkFacts, OVERLIMITS, Params, Retention, TcStatistics, TcWord, parameters,
 };
 
 parameters! {
@@ -81,6 +81,22 @@ impl ChokeParams {
     fn burst(&self) -> u64 {
         let derived = (2 * u64::from(self.min()) + u64::from(self.max())) / 3;
         self.burst.map_or(derived, u64::from)
+    }
+
+    /// Most packets that the kernel's table holds, which is seen only when the table is made smaller.
+    const fn places(&self) -> usize {
+        (self.limit + 1).next_power_of_two() - 1
+    }
+
+    fn law(&self, rate: Option<Rate>) -> Law {
+        let red = self.as_red();
+        let in_packets = RedDerived {
+            min: Bytes(self.min().into()),
+            max: Bytes(self.max().max(self.min()).into()),
+            ..RedDerived::of(&red)
+        };
+        let bandwidth = self.bandwidth.or(rate).unwrap_or(Rate::mbit(10));
+        Law::new(&red, &in_packets, bandwidth)
     }
 
     /// Why the kernel refuses these thresholds, if it does.
@@ -154,6 +170,25 @@ impl Params for ChokeParams {
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Choke<P> {
         Choke::new(self, link.rate, rng)
     }
+
+    fn change_to(&self, _next: &Self) -> Result<Retention, String> {
+        Ok(Retention::Keeps)
+    }
+
+    /// The average starts again. Packets above a lower limit stay, but for those beyond the places of a smaller table.
+    fn change<P: Packet>(
+        &self,
+        queue: &mut Choke<P>,
+        now: Instant,
+        link: &LinkFacts,
+        obs: &mut dyn Observer<P>,
+    ) {
+        if self.places() != queue.params.places() {
+            queue.resize(self.places(), now, obs);
+        }
+        queue.law = self.law(link.rate);
+        queue.params = *self;
+    }
 }
 
 /// A FIFO governed by `CHOKe`.
@@ -183,19 +218,11 @@ const DRAWS: usize = 3;
 impl<P: Packet> Choke<P> {
     /// An empty queue on a link of `rate`, made at the origin of time.
     pub fn new(params: &ChokeParams, rate: Option<Rate>, rng: Rng) -> Self {
-        let red = params.as_red();
-        let bytes = RedDerived::of(&red);
-        let in_packets = RedDerived {
-            min: Bytes(params.min().into()),
-            max: Bytes(params.max().max(params.min()).into()),
-            ..bytes
-        };
-        let bandwidth = params.bandwidth.or(rate).unwrap_or(Rate::mbit(10));
         Self {
             params: *params,
             slots: VecDeque::new(),
             backlog: Backlog::default(),
-            law: Law::new(&red, &in_packets, bandwidth),
+            law: params.law(rate),
             rng,
             counts: Counts::default(),
         }
@@ -256,6 +283,16 @@ impl<P: Packet> Choke<P> {
         let met = self.slots[at].take();
         self.trim();
         met.inspect(|pkt| self.uncount(pkt))
+    }
+
+    /// Closes all gaps, and drops the newest packets beyond `places`.
+    fn resize(&mut self, places: usize, now: Instant, obs: &mut dyn Observer<P>) {
+        self.slots.retain(Option::is_some);
+        let beyond = self.slots.split_off(places.min(self.slots.len()));
+        for pkt in beyond.into_iter().flatten() {
+            self.uncount(&pkt);
+            obs.on_drop(now, pkt, DropReason::Overlimit);
+        }
     }
 
     fn uncount(&mut self, pkt: &P) {

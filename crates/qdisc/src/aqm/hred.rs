@@ -14,11 +14,12 @@
 //!
 //! Values and their reasons: `docs/qdiscs/hred.md`.
 
-use sojourn_net::{Bytes, Duration, Packet, Rate, Rng};
+use sojourn_net::{Bytes, Duration, Instant, Packet, Rate, Rng};
 
 use crate::aqm::red;
 use crate::aqm::red_ns2::{Ns2Red, Ns2RedParams};
-use crate::parameters::{Kind, LinkFacts, Params, Profile, TcStatistics, parameters};
+use crate::contract::Observer;
+use crate::parameters::{Kind, LinkFacts, Params, Profile, Retention, TcStatistics, parameters};
 
 /// The queue that HRED builds.
 pub type Hred<P> = Ns2Red<P>;
@@ -108,6 +109,20 @@ impl Params for HredParams {
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Ns2Red<P> {
         Ns2Red::new(&self.derive(link.rate, link.mtu), link.rate, rng)
+    }
+
+    fn change_to(&self, _next: &Self) -> Result<Retention, String> {
+        Ok(Retention::Keeps)
+    }
+
+    fn change<P: Packet>(
+        &self,
+        queue: &mut Ns2Red<P>,
+        _now: Instant,
+        link: &LinkFacts,
+        _obs: &mut dyn Observer<P>,
+    ) {
+        queue.change(&self.derive(link.rate, link.mtu), link.rate);
     }
 }
 

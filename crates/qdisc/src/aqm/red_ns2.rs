@@ -36,7 +36,7 @@
 use sojourn_net::{Bytes, Duration, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
-use crate::parameters::{Kind, LinkFacts, Params, Profile, parameters};
+use crate::parameters::{Kind, LinkFacts, Params, Profile, Retention, fixed, parameters};
 use crate::parts::fifo::Fifo;
 
 parameters! {
@@ -145,6 +145,23 @@ impl Params for Ns2RedParams {
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Ns2Red<P> {
         Ns2Red::new(self, link.rate, rng)
     }
+
+    fn change_to(&self, next: &Self) -> Result<Retention, String> {
+        fixed(&[
+            ("bytes", self.bytes == next.bytes),
+            ("mean_pktsize", self.mean_pktsize == next.mean_pktsize),
+        ])
+    }
+
+    fn change<P: Packet>(
+        &self,
+        queue: &mut Ns2Red<P>,
+        _now: Instant,
+        link: &LinkFacts,
+        _obs: &mut dyn Observer<P>,
+    ) {
+        queue.change(self, link.rate);
+    }
 }
 
 /// A FIFO governed by RED as in ns-2.
@@ -164,7 +181,7 @@ pub struct Ns2Red<P> {
 impl<P: Packet> Ns2Red<P> {
     /// An empty queue on a link of `rate`, made at the origin of time.
     pub fn new(params: &Ns2RedParams, rate: Option<Rate>, rng: Rng) -> Self {
-        let law = Law::new(params, params.bandwidth.or(rate).unwrap_or(Rate::mbit(10)));
+        let law = Law::new(params, rate);
         Self {
             fifo: Fifo::new(),
             limit: f64::from(params.limit) * law.unit,
@@ -176,6 +193,24 @@ impl<P: Packet> Ns2Red<P> {
             forced: 0,
             pdrop: 0,
         }
+    }
+
+    /// As when a script of ns-2 sets the variables: the average and what waits stay, also above a lower limit;
+    /// adaptation starts again at `probability`.
+    pub(super) fn change(&mut self, params: &Ns2RedParams, rate: Option<Rate>) {
+        let fresh = Law::new(params, rate);
+        self.law = Law {
+            average: self.law.average,
+            count: self.law.count,
+            count_bytes: self.law.count_bytes,
+            spacing: self.law.spacing,
+            above: self.law.above,
+            idle_since: self.law.idle_since,
+            adapted: self.law.adapted,
+            ..fresh
+        };
+        self.limit = f64::from(params.limit) * self.law.unit;
+        self.ecn = params.ecn;
     }
 }
 
@@ -294,7 +329,8 @@ const TOP: f64 = 0.5;
 
 impl Law {
     #[expect(clippy::cast_precision_loss, reason = "rates and sizes are below 2^53")]
-    fn new(params: &Ns2RedParams, bandwidth: Rate) -> Self {
+    fn new(params: &Ns2RedParams, rate: Option<Rate>) -> Self {
+        let bandwidth = params.bandwidth.or(rate).unwrap_or(Rate::mbit(10));
         let mean = params.mean_pktsize.0.max(1);
         let per_sec = bandwidth.bits_per_sec() as f64 / (8.0 * mean as f64);
         let (min, max) = params.thresholds(per_sec);

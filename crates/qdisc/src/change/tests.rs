@@ -1,7 +1,7 @@
 use sojourn_net::{Bytes, Ecn};
 
 use super::*;
-use crate::contract::Backlog;
+use crate::contract::{Backlog, Number};
 use crate::testing::{Recorder, TestPacket};
 
 const LINK: LinkFacts = LinkFacts {
@@ -92,9 +92,24 @@ fn what_cannot_change_is_named() {
             "cake: diffserv cannot change during a run",
         ),
         (
+            "sfq",
+            "sfq quantum 900b",
+            "sfq: the parameters of this queue cannot change during a run; expected another kind of queue",
+        ),
+        (
             "drr",
-            "drr quantum 900b",
-            "drr: the parameters of this queue cannot change during a run; expected another kind of queue",
+            "drr classes 9",
+            "drr: classes cannot change during a run",
+        ),
+        (
+            "prio",
+            "prio bands 4",
+            "prio: bands cannot change during a run",
+        ),
+        (
+            "red_ns2",
+            "red_ns2 nobytes",
+            "red_ns2: bytes cannot change during a run",
         ),
         (
             "cocoa",
@@ -366,6 +381,40 @@ const CHANGED: &[(&str, &[&str])] = &[
         &["afq qtarget 4 gain 0.9 tolerance 1.05"],
     ),
     (
+        "prio leaf pfifo limit 20 / pfifo limit 40",
+        &["prio priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0"],
+    ),
+    (
+        "drr classes 4 leaf pfifo limit 20",
+        &["drr quantum 400b", "drr quantum 9000b"],
+    ),
+    (
+        "sfq_codel limit 60",
+        &[
+            "sfq_codel target 1ms interval 9ms ecn",
+            "sfq_codel quantum 400b limit 20",
+        ],
+    ),
+    (
+        "red_ns2 limit 90",
+        &[
+            "red_ns2 min 9 max 90 q_weight 0.1 probability 0.5 nogentle ecn",
+            "red_ns2 limit 20 nowait nonlinear bandwidth 9mbit",
+        ],
+    ),
+    (
+        "hred",
+        &["hred rtt 9ms bandwidth 9mbit", "hred limit 9 ecn"],
+    ),
+    (
+        "mac80211",
+        &[
+            "mac80211 target 1ms interval 9ms noecn",
+            "mac80211 quantum 9000b limit 60",
+            "mac80211 memory_limit 9kb",
+        ],
+    ),
+    (
         "blue limit 40",
         &["blue limit 60 increment 0.2 freeze 2ms ecn"],
     ),
@@ -423,6 +472,27 @@ fn a_change_keeps_packets_and_what_was_learned() {
             at = change.spec().clone();
         }
     }
+}
+
+#[test]
+fn choke_keeps_the_packets_of_its_table_and_starts_its_average_again() {
+    // net/sched/sch_choke.c: the table of a limit of 4 has 7 places, and that of 12 has 15 as before.
+    let before = "choke limit 9 min 1 max 5";
+    let newest = (7..9).map(|id| (id, DropReason::Overlimit));
+    let (dropped, left) = changed(before, "choke limit 4 max 4");
+    assert_eq!(dropped.last(), Some(&(8, DropReason::Overlimit)));
+    assert!(newest.clone().all(|drop| dropped.contains(&drop)));
+    assert_eq!(left.packets, 7);
+    let (dropped, left) = changed(before, "choke limit 12");
+    assert_eq!((dropped.len(), left.packets), (1, 9));
+
+    let before = "choke limit 90 min 5 max 20";
+    let (mut queue, mut seen) = queue(before, 90);
+    let average = |queue: &AnyQdisc<TestPacket>| queue.state(ms(0))[0].value;
+    assert_ne!(average(&queue), Number::Count(0));
+    let change = spec(before).changed_by("choke ecn").expect("valid");
+    queue.apply(ms(1_300), &change, (&LINK, Rng::new(2)), &mut seen);
+    assert_eq!(average(&queue), Number::Count(0));
 }
 
 #[test]

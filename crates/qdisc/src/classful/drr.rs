@@ -26,7 +26,9 @@
 use sojourn_net::{Bytes, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, ClassId, Observer, Qdisc, Statistic};
-use crate::parameters::{Kind, LINUX, Leaf, LeafList, LinkFacts, Params, TcStatistics, parameters};
+use crate::parameters::{
+    Kind, LINUX, Leaf, LeafList, LinkFacts, Params, Retention, TcStatistics, fixed, parameters,
+};
 use crate::parts::classes::Classes;
 use crate::parts::leaf::{self, Leaves};
 use crate::parts::round::{FlowId, Round};
@@ -77,8 +79,32 @@ impl<L: Leaf> Params for DrrParams<L> {
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Drr<P, L::Queue<P>, L> {
         let leaves = Leaves::new(&self.leaf, link, &rng);
-        let quantum = self.quantum.unwrap_or(link.mtu);
-        Drr::new(leaves, self.classes, quantum, rng)
+        Drr::new(leaves, self.classes, self.quantum(link), rng)
+    }
+
+    fn change_to(&self, next: &Self) -> Result<Retention, String> {
+        fixed(&[
+            ("classes", self.classes == next.classes),
+            ("leaf", self.leaf == next.leaf),
+        ])
+    }
+
+    /// As by `tc class change` of each class: what a class may still send in its turn stays.
+    fn change<P: Packet>(
+        &self,
+        queue: &mut Drr<P, L::Queue<P>, L>,
+        _now: Instant,
+        link: &LinkFacts,
+        _obs: &mut dyn Observer<P>,
+    ) {
+        queue.quantum = self.quantum(link);
+    }
+}
+
+impl<L> DrrParams<L> {
+    /// A quantum of nothing would never let a packet go.
+    fn quantum(&self, link: &LinkFacts) -> Bytes {
+        self.quantum.unwrap_or(link.mtu).max(Bytes(1))
     }
 }
 
@@ -114,8 +140,7 @@ struct Turn {
 impl<P: Packet, L: Leaf> Drr<P, L::Queue<P>, L> {
     fn new(leaves: Leaves<L>, number: u32, quantum: Bytes, mut rng: Rng) -> Self {
         let mut drr = Self {
-            // A quantum of nothing would never let a packet go.
-            quantum: quantum.max(Bytes(1)),
+            quantum,
             perturbation: rng.next_u64(),
             number,
             places: vec![FlowId::NONE; number as usize],

@@ -27,8 +27,8 @@ use sojourn_net::{Bytes, Instant, Packet, Rate, Rng};
 use crate::aqm::droptail::{DropTail, DropTailParams, Limit};
 use crate::contract::{Backlog, ClassId, DropReason, Observer, Peek, Qdisc, Statistic};
 use crate::parameters::{
-    ALL_NUMBERS, Kind, LINUX, Leaf, LeafList, LinkFacts, Params, Profile, TcStatistics, TcWord,
-    parameters,
+    ALL_NUMBERS, Kind, LINUX, Leaf, LeafList, LinkFacts, Params, Profile, Retention, TcStatistics,
+    TcWord, fixed, parameters,
 };
 use crate::parts::classes::Classes;
 use crate::parts::leaf;
@@ -105,6 +105,25 @@ impl<L: Leaf> Params for PrioParams<L> {
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Prio<P, L::Queue<P>> {
         let queues = leaf::build(&self.leaf, self.bands, link, &rng);
         Prio(Bands::new(queues, self.priomap))
+    }
+
+    /// Linux can also add and remove bands.
+    fn change_to(&self, next: &Self) -> Result<Retention, String> {
+        fixed(&[
+            ("bands", self.bands == next.bands),
+            ("leaf", self.leaf == next.leaf),
+        ])
+    }
+
+    /// What waits stays in its band.
+    fn change<P: Packet>(
+        &self,
+        queue: &mut Prio<P, L::Queue<P>>,
+        _now: Instant,
+        _link: &LinkFacts,
+        _obs: &mut dyn Observer<P>,
+    ) {
+        queue.0.map(self.priomap);
     }
 }
 
@@ -343,12 +362,19 @@ struct Bands<Q, P> {
 
 impl<Q: Qdisc<P>, P: Packet> Bands<Q, P> {
     fn new(queues: Vec<Q>, priomap: [u8; 16]) -> Self {
-        // Typed parameters that bypassed the check lead to the last band, not to none.
-        let last = u8::try_from(queues.len() - 1).unwrap_or(u8::MAX);
-        Self {
+        let mut bands = Self {
             classes: Classes::new(Some("band"), queues),
-            band_of: priority::bands(&priomap.map(|band| band.min(last))),
-        }
+            band_of: [0; 64],
+        };
+        bands.map(priomap);
+        bands
+    }
+
+    /// Gives each priority its band.
+    fn map(&mut self, priomap: [u8; 16]) {
+        // Typed parameters that bypassed the check lead to the last band, not to none.
+        let last = u8::try_from(self.classes.len() - 1).unwrap_or(u8::MAX);
+        self.band_of = priority::bands(&priomap.map(|band| band.min(last)));
     }
 
     #[inline]

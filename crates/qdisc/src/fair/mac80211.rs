@@ -35,7 +35,9 @@ use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rate, Rng};
 
 use crate::aqm::codel::{self, CodelParams, Control, Law, Source};
 use crate::contract::{Backlog, DropReason, Observer, Qdisc, Statistic};
-use crate::parameters::{Kind, LINUX, LinkFacts, Params, Profile, TcStatistics, parameters};
+use crate::parameters::{
+    Kind, LINUX, LinkFacts, Params, Profile, Retention, TcStatistics, fixed, parameters,
+};
 use crate::parts::memory::Memory;
 use crate::parts::pool::{List, Pool};
 use crate::parts::round::{FlowId, Links, Round};
@@ -93,6 +95,14 @@ parameters! {
 }
 
 impl Mac80211Params {
+    /// Of a usual station and of a slow one.
+    fn laws(&self) -> [Law; 2] {
+        [
+            self.law(self.target, self.interval, self.ecn),
+            self.law(self.slow_target, self.slow_interval, false),
+        ]
+    }
+
     fn law(&self, target: Duration, interval: Duration, ecn: bool) -> Law {
         Law::new(&CodelParams {
             limit: self.limit,
@@ -132,6 +142,26 @@ impl Params for Mac80211Params {
 
     fn build<P: Packet>(&self, _link: &LinkFacts, rng: Rng) -> Mac80211<P> {
         Mac80211::new(self, rng)
+    }
+
+    fn change_to(&self, next: &Self) -> Result<Retention, String> {
+        fixed(&[("flows", self.flows == next.flows)])
+    }
+
+    /// As in debugfs: an arrival drops what is above a lower limit.
+    fn change<P: Packet>(
+        &self,
+        queue: &mut Mac80211<P>,
+        _now: Instant,
+        _link: &LinkFacts,
+        _obs: &mut dyn Observer<P>,
+    ) {
+        if let Some(limit) = self.memory_limit {
+            queue.memory_limit = limit.0;
+        }
+        queue.laws = self.laws();
+        queue.params = *self;
+        queue.follow_throughput();
     }
 }
 
@@ -308,10 +338,7 @@ impl<P: Packet> Mac80211<P> {
             params: *params,
             memory_limit: params.memory_limit.map_or(most, |limit| limit.0),
             perturbation: rng.next_u64(),
-            laws: [
-                params.law(params.target, params.interval, params.ecn),
-                params.law(params.slow_target, params.slow_interval, false),
-            ],
+            laws: params.laws(),
             store: Store {
                 pool: Pool::new(),
                 backlog: Backlog::default(),

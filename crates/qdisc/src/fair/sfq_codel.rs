@@ -36,7 +36,9 @@ use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 
 use crate::aqm::codel::{self, div_sqrt};
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
-use crate::parameters::{Kind, LinkFacts, Params, Profile, TcStatistics, parameters};
+use crate::parameters::{
+    Kind, LinkFacts, Params, Profile, Retention, TcStatistics, fixed, parameters,
+};
 use crate::parts::pool::{List, Pool};
 use crate::parts::round::FlowId;
 
@@ -86,6 +88,21 @@ impl Params for SfqCodelParams {
 
     fn build<P: Packet>(&self, _link: &LinkFacts, rng: Rng) -> SfqCodel<P> {
         SfqCodel::new(self, rng)
+    }
+
+    fn change_to(&self, next: &Self) -> Result<Retention, String> {
+        fixed(&[("flows", self.flows == next.flows)])
+    }
+
+    /// As when a script of ns-2 sets the variables: with more packets than a lower limit, each arrival costs one.
+    fn change<P: Packet>(
+        &self,
+        queue: &mut SfqCodel<P>,
+        _now: Instant,
+        _link: &LinkFacts,
+        _obs: &mut dyn Observer<P>,
+    ) {
+        queue.params = *self;
     }
 }
 

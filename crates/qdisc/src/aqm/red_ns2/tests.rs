@@ -18,7 +18,7 @@ fn params() -> Ns2RedParams {
 }
 
 fn law(params: &Ns2RedParams) -> Law {
-    Law::new(params, Rate::mbit(8))
+    Law::new(params, Some(Rate::mbit(8)))
 }
 
 const SIZE: Bytes = Bytes(1_000);
@@ -49,12 +49,12 @@ fn gaps(params: &Ns2RedParams, average: f64) -> Vec<u64> {
 #[test]
 fn what_is_not_given_is_derived_as_in_ns_2() {
     // 10 Mbit/s: 2500 packets of 500 bytes per second.
-    let law = Law::new(&Ns2RedParams::default(), Rate::mbit(10));
+    let law = Law::new(&Ns2RedParams::default(), Some(Rate::mbit(10)));
     assert_near(law.min, 6.25 * 500.0);
     assert_near(law.max, 18.75 * 500.0);
     assert_near(law.weight, 1.0 - f64::exp(-1.0 / 2_500.0));
     // At 1 Mbit/s five packets, and ten times 100 ms; at 10 kbit/s three packets take longer.
-    let slow = Law::new(&Ns2RedParams::default(), Rate::mbit(1));
+    let slow = Law::new(&Ns2RedParams::default(), Some(Rate::mbit(1)));
     assert_near(slow.min, 5.0 * 500.0);
     assert_near(slow.weight, 1.0 - f64::exp(-1.0 / 250.0));
     assert_near(one_minus_exp(1.0 / 30.0), 1.0 - f64::exp(-1.0 / 30.0));
