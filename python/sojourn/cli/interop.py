@@ -130,14 +130,16 @@ def composed(text: str, described: _core.Interop, duration: str | None) -> Scena
         name: Link(rate=rate, delay=delay, overhead=OVERHEAD, qdisc=qdisc)
         for name, qdisc in zip(("down", "up"), described.qdiscs, strict=True)
     }
-    return Scenario(
-        name=_core.printable(text)[:MAX_NAME].strip(),
-        links=links,
-        traffic=[Bridged(name=name, direction=name) for name in ("down", "up")],
-        rtt="0ms",
-        duration=LONGEST if duration is None else duration,
-        warmup="0s",
-    )
+    duration = LONGEST if duration is None else duration
+    with live.named("duration", duration):
+        return Scenario(
+            name=_core.printable(text)[:MAX_NAME].strip(),
+            links=links,
+            traffic=[Bridged(name=name, direction=name) for name in ("down", "up")],
+            rtt="0ms",
+            duration=duration,
+            warmup="0s",
+        )
 
 
 def wait_for(server: str) -> None:

@@ -351,7 +351,7 @@ def _concluded(
 
 
 @contextmanager
-def _named(argument: str, value: str) -> Iterator[None]:
+def named(argument: str, value: str) -> Iterator[None]:
     """Name an argument in errors of the key of the scenario with its name."""
     try:
         yield
@@ -377,7 +377,7 @@ def on_line(plan: LinePlan, name: str, traffic: Sequence[Traffic]) -> Scenario:
         "up": Link(rate=rates.up, qdisc=plan.qdisc if plan.qdisc_up is None else plan.qdisc_up),
     }
     duration = LONGEST if plan.duration is None else plan.duration
-    with _named("rtt", plan.rtt), _named("duration", duration):
+    with named("rtt", plan.rtt), named("duration", duration):
         return Scenario(
             name=name,
             links=links,

@@ -299,6 +299,9 @@ def test_a_scenario_that_is_not_valid_is_refused(folder: Path) -> None:
     done = user.run("interop", f"simple-p2p {LINE}", "--logs", "nosuch", folder=folder)
     assert done.returncode == 2
     assert "expected an existing directory" in done.stderr
+    done = user.run("interop", f"simple-p2p {LINE}", "--duration", "0s", folder=folder)
+    assert done.returncode == 2
+    assert done.stderr == "sojourn: --duration 0s: must be > 0\n"
 
 
 def test_the_link_counts_bytes_as_ns3_does() -> None:
