@@ -367,8 +367,7 @@ unsafe fn built(config: &Config) -> Result<Path, String> {
             continue;
         }
         let trace = (!trace.is_empty()).then(|| Trace::parse(trace)).transpose();
-        let trace =
-            trace.map_err(|(line, rule)| format!("{way}_trace: line {}: {rule}", line + 1))?;
+        let trace = trace.map_err(|error| format!("{way}_trace: {error}"))?;
         let bottleneck = Bottleneck::parse(text, trace.as_ref());
         let bottleneck = bottleneck.map_err(|error| format!("{way}.{error}"))?;
         builder = match way {

@@ -10,5 +10,5 @@ pub use line::{
 };
 pub use rates::RateTrace;
 pub use shaper::{Encapsulation, RingConfig, Shaper, TransmitterConfig};
-pub use trace::Trace;
 pub(crate) use trace::share;
+pub use trace::{Trace, TraceError};

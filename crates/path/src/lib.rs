@@ -61,7 +61,7 @@ pub mod records;
 
 pub use config::{
     Distribution, EcnRewrite, Encapsulation, GilbertElliott, Jitter, Loss, Order, RateTrace,
-    RingConfig, Shaper, Trace, WireChange,
+    RingConfig, Shaper, Trace, TraceError, WireChange,
 };
 pub use path::{
     Bottleneck, Delivery, Direction, Event, EventKind, Headers, LatePoll, Layer, PacketId, Path,

@@ -385,12 +385,10 @@ fn traces_give_the_times_of_packets() {
     // Half of the second packet is sent at each rate.
     assert_eq!(times, [at(10_000), at(15_500), at(16_500)]);
 
+    let refused = Trace::parse("1\nx\n").map_err(PathError::from);
     assert_eq!(
-        Trace::parse("1\nx\n"),
-        Err((
-            1,
-            "not a time; expected whole milliseconds below 2^32, one time per line".to_owned()
-        ))
+        refused.unwrap_err().to_string(),
+        "trace: line 2: not a time; expected whole milliseconds below 2^32, one time per line"
     );
     for wrong in [
         &[(MS(1), 1)][..],

@@ -226,12 +226,7 @@ fn bottleneck(
     let trace = trace
         .map(Trace::parse)
         .transpose()
-        .map_err(|(line, rule)| {
-            invalid(
-                &format!("{direction}_trace"),
-                &format!("line {}: {rule}", line + 1),
-            )
-        })?;
+        .map_err(|error| invalid(&format!("{direction}_trace"), &error.to_string()))?;
     Bottleneck::parse(text, trace.as_ref()).map_err(|error| wrong(Some(direction), error))
 }
 

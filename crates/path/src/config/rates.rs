@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use sojourn_net::{Bytes, Duration, Instant, Rate};
 
+use super::TraceError;
+
 const NANOS_PER_S: u128 = 1_000_000_000;
 
 /// Rates of a link, again and again.
@@ -31,23 +33,33 @@ struct Point {
 }
 
 impl RateTrace {
-    /// A trace of times and rates in bit/s, the first of which is at zero, that lasts `period`.
+    /// A trace of times and rates in bit/s, the first of which is at zero, that lasts `period` and begins anew.
+    ///
+    /// ```
+    /// use sojourn_path::{Duration, RateTrace};
+    ///
+    /// let rates = [(Duration::ZERO, 20_000_000), (Duration::from_secs(2), 4_000_000)];
+    /// let trace = RateTrace::new(&rates, Duration::from_secs(5))?;
+    /// # Ok::<(), sojourn_path::TraceError>(())
+    /// ```
     ///
     /// # Errors
-    /// The rule that is broken.
-    pub fn new(rates: &[(Duration, u64)], period: Duration) -> Result<Self, String> {
+    /// If the first time is not zero, the times do not increase or reach the period, or no rate is positive.
+    pub fn new(rates: &[(Duration, u64)], period: Duration) -> Result<Self, TraceError> {
         match rates.first() {
-            None => return Err("empty trace; expected at least one rate".to_owned()),
+            None => return Err(TraceError::whole("empty trace; expected at least one rate")),
             Some(&(first, _)) if first > Duration::ZERO => {
-                return Err("the first time must be 0".to_owned());
+                return Err(TraceError::whole("the first time must be 0"));
             }
             Some(_) => {}
         }
         if !rates.is_sorted_by(|(a, _), (b, _)| a < b) {
-            return Err("the times must increase".to_owned());
+            return Err(TraceError::whole("the times must increase"));
         }
         if rates.last().is_some_and(|&(last, _)| last >= period) {
-            return Err("the last time must be before the end of the period".to_owned());
+            return Err(TraceError::whole(
+                "the last time must be before the end of the period",
+            ));
         }
         let mut points: Vec<Point> = Vec::with_capacity(rates.len());
         let mut carried = 0;
@@ -65,7 +77,9 @@ impl RateTrace {
             carried += u128::from(end.saturating_sub(at)) * u128::from(rate);
         }
         if carried == 0 {
-            return Err("the rate is always zero; expected a rate > 0".to_owned());
+            return Err(TraceError::whole(
+                "the rate is always zero; expected a rate > 0",
+            ));
         }
         Ok(Self {
             points: points.into(),
@@ -163,6 +177,9 @@ mod tests {
     #[test]
     fn a_trace_without_capacity_is_refused() {
         let error = RateTrace::new(&[(MS(0), 0)], MS(1)).expect_err("nothing is sent");
-        assert_eq!(error, "the rate is always zero; expected a rate > 0");
+        assert_eq!(
+            error.to_string(),
+            "the rate is always zero; expected a rate > 0"
+        );
     }
 }

@@ -7,11 +7,50 @@
 //! as one packet of the largest size may leave. At its end the file repeats, with its last time as
 //! the new zero.
 
+use std::fmt;
 use std::sync::Arc;
 
 use sojourn_net::{Bytes, Duration, Instant, Rate};
 
 const NANOS_PER_MS: u64 = 1_000_000;
+
+/// Why a trace is not valid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TraceError {
+    /// The time that breaks the rule, from 0, which is a line of a file; `None`: the whole trace does.
+    pub at: Option<usize>,
+    /// What is wrong and what is accepted. It does not quote the line.
+    pub rule: String,
+}
+
+impl TraceError {
+    fn at(at: usize, rule: impl Into<String>) -> Self {
+        Self {
+            at: Some(at),
+            ..Self::whole(rule)
+        }
+    }
+
+    pub(super) fn whole(rule: impl Into<String>) -> Self {
+        Self {
+            at: None,
+            rule: rule.into(),
+        }
+    }
+}
+
+impl fmt::Display for TraceError {
+    /// The line, from 1, if there is one, and the rule.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.at {
+            Some(at) => write!(f, "line {}: {}", at + 1, self.rule),
+            None => f.write_str(&self.rule),
+        }
+    }
+}
+
+impl std::error::Error for TraceError {}
 
 /// Opportunities to send, again and again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,15 +71,16 @@ impl Trace {
     ///
     /// let trace = Trace::parse("0\n2\n2\n5\n").unwrap();
     /// assert_eq!(trace.times_ms(), [0, 2, 2, 5]);
-    /// assert_eq!(Trace::parse("3\n2\n").unwrap_err().0, 1);
+    /// let error = Trace::parse("3\n2\n").unwrap_err();
+    /// assert_eq!(error.to_string(), "line 2: 2 follows 3; expected non-decreasing times");
     /// ```
     ///
     /// # Errors
-    /// The line, from 0, and the rule that it breaks. The rule does not quote the line.
-    pub fn parse(text: &str) -> Result<Self, (usize, String)> {
+    /// If a line is no time, or as [`Trace::new`].
+    pub fn parse(text: &str) -> Result<Self, TraceError> {
         let times = text.lines().enumerate().map(|(n, line)| {
             let wrong = "not a time; expected whole milliseconds below 2^32, one time per line";
-            line.trim().parse().map_err(|_| (n, wrong.to_owned()))
+            line.trim().parse().map_err(|_| TraceError::at(n, wrong))
         });
         Self::new(times.collect::<Result<_, _>>()?)
     }
@@ -48,8 +88,8 @@ impl Trace {
     /// A trace of these times, in milliseconds.
     ///
     /// # Errors
-    /// The rule that is broken, and by which of them, from 0.
-    pub fn new(times_ms: Vec<u32>) -> Result<Self, (usize, String)> {
+    /// If there is none, if one precedes the one before it, or if the last is zero.
+    pub fn new(times_ms: Vec<u32>) -> Result<Self, TraceError> {
         let pairs = times_ms.windows(2).enumerate();
         for (n, pair) in pairs {
             if pair[1] < pair[0] {
@@ -57,12 +97,15 @@ impl Trace {
                     "{} follows {}; expected non-decreasing times",
                     pair[1], pair[0]
                 );
-                return Err((n + 1, rule));
+                return Err(TraceError::at(n + 1, rule));
             }
         }
         match times_ms.last() {
-            None => Err((0, "empty trace; expected at least one time".to_owned())),
-            Some(0) => Err((times_ms.len() - 1, "the last time must be > 0".to_owned())),
+            None => Err(TraceError::whole("empty trace; expected at least one time")),
+            Some(0) => Err(TraceError::at(
+                times_ms.len() - 1,
+                "the last time must be > 0",
+            )),
             Some(_) => Ok(Self {
                 times_ms: times_ms.into(),
             }),
@@ -150,8 +193,8 @@ mod tests {
     #[test]
     fn a_trace_that_goes_back_or_stands_still_is_refused() {
         let refused = |times: &[u32]| Trace::new(times.to_vec()).expect_err("no trace");
-        assert_eq!(refused(&[1, 3, 2]).0, 2);
-        assert_eq!(refused(&[0, 0]).0, 1);
-        assert_eq!(refused(&[]).0, 0);
+        assert_eq!(refused(&[1, 3, 2]).at, Some(2));
+        assert_eq!(refused(&[0, 0]).at, Some(1));
+        assert_eq!(refused(&[]).at, None);
     }
 }

@@ -8,7 +8,7 @@ use sojourn_qdisc::QdiscSpec;
 
 use super::{Direction, Path};
 use crate::config::{
-    EcnRewrite, Encapsulation, Jitter, LineConfig, Loss, RateTrace, Shaper, Trace,
+    EcnRewrite, Encapsulation, Jitter, LineConfig, Loss, RateTrace, Shaper, Trace, TraceError,
     TransmitterConfig,
 };
 
@@ -229,6 +229,16 @@ impl fmt::Display for PathError {
 }
 
 impl std::error::Error for PathError {}
+
+/// So that `?` does for traces what it does for queues.
+impl From<TraceError> for PathError {
+    fn from(error: TraceError) -> Self {
+        Self {
+            place: "trace".to_owned(),
+            rule: error.to_string(),
+        }
+    }
+}
 
 /// Sets the parameters of a [`Path`].
 #[derive(Debug, Default)]

@@ -336,7 +336,7 @@ traces! {
 impl Rates {
     /// The trace in a plan.
     pub(super) fn config(&self) -> Result<RateTrace, String> {
-        RateTrace::new(&self.points.points, self.points.period)
+        RateTrace::new(&self.points.points, self.points.period).map_err(|error| error.rule)
     }
 }
 

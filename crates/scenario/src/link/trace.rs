@@ -128,8 +128,10 @@ fn read_file(file: &str, folder: &Path) -> Result<Traced, String> {
         return Err(format!("{file}: too many lines; expected at most {MOST}"));
     }
     // The path may refer to any file, so the message must not quote its content.
-    let trace =
-        Trace::parse(&text).map_err(|(n, rule)| format!("{file}, line {}: {rule}", n + 1))?;
+    let trace = Trace::parse(&text).map_err(|error| match error.at {
+        Some(_) => format!("{file}, {error}"),
+        None => format!("{file}: {error}"),
+    })?;
     Ok(Traced {
         file: Some(file.to_owned()),
         gaps_ms: trace,
@@ -156,7 +158,7 @@ fn read_gaps(gaps_ms: &str) -> Result<Trace, String> {
             times.push(next.ok_or("too long; expected less than 2^32 ms")?);
         }
     }
-    Trace::new(times).map_err(|(_, rule)| rule)
+    Trace::new(times).map_err(|error| error.rule)
 }
 
 /// The mean rate of a trace, given as the `gaps_ms` of a scenario.
