@@ -43,8 +43,8 @@ __all__ = [
     "averaged_pings",
     "backend_concurrency",
     "backend_names",
-    "bootstrap_difference",
     "bootstrap_mean",
+    "bootstrap_means",
     "cc_catalogue",
     "check_backend",
     "check_capture",
@@ -989,15 +989,17 @@ def bootstrap_mean(
     For one value, low and high are nan.
     """
 
-def bootstrap_difference(
-    values: Iterable[float],
-    baseline: Iterable[float],
+def bootstrap_means(
+    samples: Iterable[Iterable[float]],
     *,
     level: float = 0.95,
     resamples: int = 2000,
     seed: int = 1,
-) -> tuple[float, float, float]:
-    """Return the mean of the paired differences ``values - baseline``, with its interval."""
+) -> list[tuple[float, float, float]]:
+    """Return what :func:`bootstrap_mean` returns of each sample.
+
+    Samples of one length take little more time than one of them.
+    """
 
 def version() -> str:
     """Return the version of Sojourn."""

@@ -29,26 +29,28 @@ pub(crate) fn bootstrap_mean(
     Ok(triple(py.detach(|| bootstrap.mean(&values))?))
 }
 
-/// Return the mean of the paired differences `values - baseline`, with its interval.
+/// Return what `bootstrap_mean` returns of each sample. Samples of one length take little more time than one of them.
 #[pyfunction]
-#[pyo3(signature = (values, baseline, *, level=0.95, resamples=2000, seed=1))]
-pub(crate) fn bootstrap_difference(
+#[pyo3(signature = (samples, *, level=0.95, resamples=2000, seed=1))]
+pub(crate) fn bootstrap_means(
     py: Python<'_>,
-    values: &Bound<'_, PyAny>,
-    baseline: &Bound<'_, PyAny>,
+    samples: &Bound<'_, PyAny>,
     level: f64,
     resamples: u32,
     seed: u64,
-) -> Result<Triple, Failure> {
-    let (values, baseline) = (numbers(values)?, numbers(baseline)?);
+) -> Result<Vec<Triple>, Failure> {
+    let samples: PyResult<Vec<_>> = samples
+        .try_iter()?
+        .map(|values| numbers(&values?))
+        .collect();
+    let samples = samples?;
     let bootstrap = Bootstrap {
         level,
         resamples,
         seed,
     };
-    Ok(triple(
-        py.detach(|| bootstrap.difference(&values, &baseline))?,
-    ))
+    let intervals = py.detach(|| bootstrap.means(&samples))?;
+    Ok(intervals.into_iter().map(triple).collect())
 }
 
 /// The numbers in an iterable, such as a list, an array or a series.

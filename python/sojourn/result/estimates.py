@@ -33,15 +33,14 @@ def summary(table: Columns, metrics: Sequence[Metric]) -> list[Row]:
     """
     keys = ["arm", "group"] if "group" in table else ["arm"]
     every = list(zip(*(table[key] for key in keys), strict=True))
-    found = []
+    found: list[tuple[Row, Metric, list[float]]] = []
     for names, runs in grouped(range(len(every)), every.__getitem__).items():
         for metric in metrics:
             column = table[metric.column]
             values = known(column[run] for run in runs)
             if values or "group" not in table:
-                named = dict(zip(keys, names, strict=True))
-                found.append(named | _row(metric, len(values), mean_and_interval(values)))
-    return found
+                found.append((dict(zip(keys, names, strict=True)), metric, values))
+    return _rows(found)
 
 
 def difference(table: Columns, metrics: Sequence[Metric], baseline: str, other: str) -> list[Row]:
@@ -52,7 +51,7 @@ def difference(table: Columns, metrics: Sequence[Metric], baseline: str, other: 
     """
     arms, replications = table["arm"], table["replication"]
     of_group: Sequence[str | None] = table.get("group", [None] * len(arms))
-    found = []
+    found: list[tuple[Row, Metric, list[float]]] = []
     for group, runs in grouped(range(len(arms)), of_group.__getitem__).items():
         pairs_of = {replications[run]: run for run in runs if arms[run] == other}
         pairs = [
@@ -65,24 +64,30 @@ def difference(table: Columns, metrics: Sequence[Metric], baseline: str, other: 
             both = [(column[one], column[two]) for one, two in pairs]
             both = [(one, two) for one, two in both if one is not None and two is not None]
             if both or group is None:
-                of = _paired_interval([two for _, two in both], [one for one, _ in both])
-                row = _row(metric, len(both), of)
-                _, low, high = of
-                row["significant"] = None if low is None or high is None else low > 0 or high < 0
-                found.append(row if group is None else {"group": group} | row)
-    return found
+                named = {} if group is None else {"group": group}
+                found.append((named, metric, [two - one for one, two in both]))
+    rows = _rows(found)
+    for row in rows:
+        low, high = row["low"], row["high"]
+        row["significant"] = None if low is None or high is None else low > 0 or high < 0
+    return rows
 
 
-def _row(metric: Metric, n: int, of: Interval) -> Row:
-    mean, low, high = of
-    return {
-        "metric": metric.column,
-        "unit": metric.unit,
-        "n": n,
-        "mean": None if mean is None else float(mean),
-        "low": low,
-        "high": high,
-    }
+def _rows(found: Sequence[tuple[Row, Metric, Sequence[float]]]) -> list[Row]:
+    """Average the values of each row, which begins with what it is of."""
+    of_each = intervals([values for _, _, values in found])
+    return [
+        {
+            **named,
+            "metric": metric.column,
+            "unit": metric.unit,
+            "n": len(values),
+            "mean": None if mean is None else float(mean),
+            "low": low,
+            "high": high,
+        }
+        for (named, metric, values), (mean, low, high) in zip(found, of_each, strict=True)
+    ]
 
 
 @dataclass(frozen=True)
@@ -129,16 +134,15 @@ def check_arms(runs: Iterable[str], argument: str, *names: str) -> None:
 
 def mean_and_interval(values: Sequence[float]) -> Interval:
     """Compute the mean and its interval: no mean without values, no interval for one value."""
-    if not values:
-        return None, None, None
-    if len(values) == 1:
-        return values[0], None, None
-    return _core.bootstrap_mean(values, level=LEVEL)
+    (found,) = intervals([values])
+    return found
 
 
-def _paired_interval(values: Sequence[float], baseline: Sequence[float]) -> Interval:
-    if not values:
-        return None, None, None
-    if len(values) == 1:
-        return values[0] - baseline[0], None, None
-    return _core.bootstrap_difference(values, baseline, level=LEVEL)
+def intervals(samples: Sequence[Sequence[float]]) -> list[Interval]:
+    """Compute :func:`mean_and_interval` of each sample; together, they take less time."""
+    several = [values for values in samples if len(values) > 1]
+    computed = iter(_core.bootstrap_means(several, level=LEVEL))
+    return [
+        next(computed) if len(values) > 1 else (values[0] if values else None, None, None)
+        for values in samples
+    ]

@@ -13,7 +13,7 @@ from sojourn.deferred import Deferred
 from sojourn.execute.executor import jobs_at_once
 from sojourn.result import metrics, student
 from sojourn.result.catalogue import Metric
-from sojourn.result.estimates import Interval, mean_and_interval
+from sojourn.result.estimates import Interval, intervals
 from sojourn.result.naming import described
 from sojourn.scenario.quantities import in_base_units, quantity
 from sojourn.sweeps import comparisons
@@ -36,24 +36,27 @@ def main_metrics(columns: Sequence[str]) -> list[Metric]:
     return [one for one in described(columns) if one.role == "headline" or one.column in _USUAL]
 
 
-Estimate = Callable[[Sequence[float]], Interval]
+Estimate = Callable[[Sequence[Sequence[float]]], list[Interval]]
 
 
-def student_interval(values: Sequence[float]) -> Interval:
-    """Compute the mean and its interval of Student's t distribution, as `until` does.
+def student_intervals(samples: Sequence[Sequence[float]]) -> list[Interval]:
+    """Compute means and their intervals of Student's t distribution, as `until` does.
 
     Without values there is no mean, with one value no interval.
     """
-    if len(values) <= 1:
-        return (values[0] if values else None), None, None
-    return student.mean_and_interval(values)
+    return [
+        student.mean_and_interval(values)
+        if len(values) > 1
+        else (values[0] if values else None, None, None)
+        for values in samples
+    ]
 
 
 def by_point(
     runs: pl.DataFrame,
     paths: Sequence[str],
     names: Sequence[str],
-    estimate: Estimate = mean_and_interval,
+    estimate: Estimate = intervals,
 ) -> pl.DataFrame:
     """Average every metric over the runs of each point and arm."""
     # Lists, because one frame per cell would be slow.
@@ -149,7 +152,7 @@ def _estimates(samples: Iterable[Sequence[float]], estimate: Estimate) -> list[I
     parts = [distinct[start : start + size] for start in range(0, len(distinct), size)]
     with ThreadPoolExecutor(threads, thread_name_prefix="estimates") as pool:
         found = pool.map(
-            lambda part: [estimate(memoryview(one).cast("d").tolist()) for one in part], parts
+            lambda part: estimate([memoryview(one).cast("d").tolist() for one in part]), parts
         )
         known = dict(zip(distinct, itertools.chain.from_iterable(found), strict=True))
     return [known[key] for key in keys]

@@ -10,7 +10,7 @@ import polars as pl
 from sojourn.arguments import ArgumentError, checked, in_argument
 from sojourn.arguments.common import MaxBytes
 from sojourn.result import metrics
-from sojourn.result.estimates import check_arms, mean_and_interval
+from sojourn.result.estimates import check_arms, intervals
 from sojourn.result.naming import described, metric_column
 from sojourn.scenario import Scenario
 from sojourn.scenario.paths import Value
@@ -221,7 +221,7 @@ class SweepResult:
     def _estimate(self) -> estimates.Estimate:
         """The estimate of single points: with `until`, that which decided to stop."""
         stopped = self.manifest["until"] is not None
-        return estimates.student_interval if stopped else mean_and_interval
+        return estimates.student_intervals if stopped else intervals
 
     @property
     def complete(self) -> bool:

@@ -11,7 +11,7 @@ import sojourn as sj
 from sojourn import _core
 from sojourn.execute.local import ThreadExecutor
 from sojourn.execute.runs import Row, Run
-from sojourn.result.estimates import Interval, mean_and_interval
+from sojourn.result.estimates import Interval, intervals, mean_and_interval
 from sojourn.sweeps.estimates import by_point
 from sojourn.sweeps.execution import Execution
 from sojourn.sweeps.run import PreparedSweep, SweepInterrupted, SweepPlan, execute, prepared
@@ -142,9 +142,9 @@ def test_intervals_of_equal_samples_are_computed_once() -> None:
     names = ["drops", "marks", "goodput_up_mbit_per_s"]
     samples: list[list[float]] = []
 
-    def estimate(values: Sequence[float]) -> Interval:
-        samples.append(list(values))
-        return mean_and_interval(values)
+    def estimate(given: Sequence[Sequence[float]]) -> list[Interval]:
+        samples.extend(list(values) for values in given)
+        return intervals(given)
 
     found = by_point(runs, ["links.up.rate"], names, estimate)
     assert samples.count([0.0] * 3) == 1
