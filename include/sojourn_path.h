@@ -15,8 +15,9 @@
  * Rules:
  *  - Times are in nanoseconds since an origin that the caller chooses. They must not decrease from call to call.
  *  - A call that fails returns a value that says so, and sojourn_path_error() says why. Except after an internal
- *    error, the path is as before the call.
- *  - One thread at a time uses a path; different paths are independent.
+ *    error, the path is as before the call; only a late poll of a strict path lets the time pass and discards the
+ *    packet.
+ *  - One thread at a time uses a path, which may be another one later; different paths are independent.
  */
 #ifndef SOJOURN_PATH_H
 #define SOJOURN_PATH_H

@@ -15,8 +15,8 @@
  * Rules:
  *  - Times are in nanoseconds of simulated time and never decrease. There is no other clock, and all random
  *    numbers follow from the seed: two runs with the same seed must be identical.
- *  - The functions of one queue are called one at a time, those of different queues on any threads at once:
- *    there is no state outside the queue.
+ *  - The functions of one queue are called one at a time, though not always on the same thread; those of different
+ *    queues on any threads at once: there is no state outside the queue.
  *  - Each packet leaves once: returned by dequeue, or dropped. The queue never creates or changes one, apart
  *    from its fields ecn and dscp.
  *  - An error ends the run: call sojourn_fail() and return. No exception of C++ may leave a function.

@@ -2,6 +2,7 @@
 
 import re
 import struct
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,14 @@ def test_packets_arrive_at_the_rate_after_the_delay_with_their_bytes() -> None:
     }
     assert path.sojourn(1.0) == 0.002
     assert path.sojourn(0.5, "reverse") is None
+
+
+def test_another_thread_may_use_a_path() -> None:
+    path = sj.Path("rate 10mbit delay 5ms qdisc fq_codel")
+    path.push(0, bytes(1208))
+    with ThreadPoolExecutor(1) as pool:
+        (delivery,) = pool.submit(drained, path).result()
+    assert delivery.at == 0.006
 
 
 def test_directions_are_independent_and_the_reverse_one_has_the_same_delay() -> None:

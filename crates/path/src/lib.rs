@@ -49,14 +49,16 @@
 //!
 //! # Stability
 //!
-//! The items at the root of this crate and in [`ip`] follow semantic versioning. The modules [`links`], [`config`] and
-//! [`records`] are the parts of which Sojourn builds its simulator and its live datapath; a minor version may change
-//! what the root does not export of them.
+//! The items at the root of this crate and in [`ip`] follow semantic versioning. The hidden modules are the parts of
+//! which Sojourn builds its simulator and its live datapath.
 
+#[doc(hidden)]
 pub mod config;
 pub mod ip;
+#[doc(hidden)]
 pub mod links;
 mod path;
+#[doc(hidden)]
 pub mod records;
 
 pub use config::{
@@ -71,7 +73,7 @@ pub use records::{Histogram, LinkCounters};
 pub use sojourn_net::{
     Bytes, Dscp, Duration, Ecn, FlowKey, Instant, IpVersion, Rate, TcpHeader, Transport,
 };
-pub use sojourn_qdisc::{Backlog, DropReason, Framing, MarkReason, QdiscSpec};
+pub use sojourn_qdisc::{Backlog, DropReason, Framing, MarkReason, Number, QdiscSpec, Statistic};
 
 /// The guide and the README, whose programs are compiled and run.
 #[cfg(doctest)]

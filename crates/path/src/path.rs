@@ -60,6 +60,7 @@ impl fmt::Display for Direction {
 
 /// A packet that has arrived.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Delivery<B = Vec<u8>> {
     /// The packet; a duplicate has the number of its original.
     pub id: PacketId,
@@ -81,6 +82,7 @@ pub struct Delivery<B = Vec<u8>> {
 
 /// A packet that a [strict](PathBuilder::strict) path was not asked for when it arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LatePoll {
     /// The packet.
     pub packet: PacketId,

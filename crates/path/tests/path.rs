@@ -143,6 +143,14 @@ fn a_strict_path_refuses_a_late_poll() {
 }
 
 #[test]
+fn a_path_may_move_to_another_thread() {
+    let mut path = forward(mbit(1, "fq_codel")).build().unwrap();
+    path.push(Instant::ZERO, numbered(0), Ecn::NotEct, udp_flow(1));
+    let arrived = std::thread::spawn(move || drain(&mut path).len());
+    assert_eq!(arrived.join().unwrap(), 1);
+}
+
+#[test]
 fn directions_have_bottlenecks_of_their_own() {
     let mut path = forward(mbit(1, "pfifo"))
         .reverse(mbit(2, "pfifo").delay(MS(1)))

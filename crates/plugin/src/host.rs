@@ -451,6 +451,10 @@ struct Loaded {
     reads_headers: bool,
 }
 
+// SAFETY: the interface requires that the functions of a queue may be called on any thread, one at a time, and the
+// methods that call them take an exclusive reference or do not change the queue.
+unsafe impl Send for Loaded {}
+
 impl Loaded {
     /// Offers a packet; `headers` are valid or null.
     #[inline]

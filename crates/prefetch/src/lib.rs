@@ -4,13 +4,18 @@
 //! its flow. A simulator knows which packets come next, so it can ask for that memory early. A
 //! prefetch changes no result. On processors other than x86-64 and ARM64 it does nothing.
 
+#![no_std]
+
+#[cfg(test)]
+extern crate std;
+
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
 /// Asks for the memory of `value`, all cache lines of it, without waiting.
 #[inline]
 pub fn prefetch<T>(value: &T) {
-    let first = std::ptr::from_ref(value).cast::<u8>();
+    let first = core::ptr::from_ref(value).cast::<u8>();
     for_each_line(size_of::<T>(), align_of::<T>(), |offset| {
         line(first.wrapping_add(offset));
     });
@@ -38,7 +43,7 @@ fn for_each_line(size: usize, align: usize, mut touch: impl FnMut(usize)) {
 #[inline]
 #[expect(unsafe_code, reason = "safe Rust has no prefetch instruction")]
 fn line(address: *const u8) {
-    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+    use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
     // SAFETY: `prefetcht0` reads no value and never faults, whatever the address; every x86-64
     // processor has it.
@@ -53,7 +58,7 @@ fn line(address: *const u8) {
     // SAFETY: `prfm` reads no value and never faults, whatever the address; it changes neither
     // memory nor registers.
     unsafe {
-        std::arch::asm!(
+        core::arch::asm!(
             "prfm pldl1keep, [{address}]",
             address = in(reg) address,
             options(nostack, preserves_flags, readonly)
@@ -69,6 +74,7 @@ fn line(_: *const u8) {}
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::vec;
 
     use super::{LINE, for_each_line, prefetch};
 

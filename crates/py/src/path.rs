@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -15,11 +16,17 @@ use sojourn_qdisc::Number;
 use crate::errors::{Failure, Invalid};
 
 /// Two directions of a bottleneck and a wire, driven by the caller's clock.
-///
-/// Queues of plug-ins and of Python stay on their thread.
-#[pyclass(name = "PacketPath", module = "sojourn._core", unsendable)]
+/// One thread at a time uses it.
+#[pyclass(name = "PacketPath", module = "sojourn._core")]
 #[derive(Debug)]
-pub(crate) struct PyPath(Path);
+pub(crate) struct PyPath(Mutex<Path>);
+
+impl PyPath {
+    /// The path, also after a panic in a queue, which has already been reported.
+    fn path(&self) -> MutexGuard<'_, Path> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Number, time, direction, bytes, ECN, DSCP, flow, time in the queue.
 type Arrived<'py> = (
@@ -81,7 +88,7 @@ impl PyPath {
             builder = builder.capture(BufWriter::new(file));
         }
         let path = builder.build().map_err(|error| wrong(None, error))?;
-        Ok(Self(path))
+        Ok(Self(Mutex::new(path)))
     }
 
     /// Offer the payload of a UDP datagram; return its number.
@@ -93,6 +100,7 @@ impl PyPath {
         ecn: &str,
         flow: i64,
     ) -> Result<u64, Failure> {
+        let mut path = self.path();
         let direction = way(direction)?;
         let field = FIELDS.into_iter().find(|one| name(*one) == ecn);
         let field = field.ok_or_else(|| {
@@ -102,16 +110,17 @@ impl PyPath {
         })?;
         let flow = u16::try_from(flow).map_err(|_| out_of_range("flow", flow, 65_535))?;
         let headers = Headers::udp(field, udp_flow(flow));
-        let now = time(&self.0, now)?;
-        let id = self.0.push_with(now, direction, payload.to_vec(), &headers);
+        let now = time(&path, now)?;
+        let id = path.push_with(now, direction, payload.to_vec(), &headers);
         Ok(id.0)
     }
 
     /// Offer an IP packet; return its number.
     fn push_ip(&mut self, now: f64, direction: &str, packet: &[u8]) -> Result<u64, Failure> {
+        let mut path = self.path();
         let direction = way(direction)?;
-        let now = time(&self.0, now)?;
-        let id = self.0.push_ip(now, direction, packet.to_vec());
+        let now = time(&path, now)?;
+        let id = path.push_ip(now, direction, packet.to_vec());
         let id = id.map_err(|bytes| {
             let size = bytes.len();
             let problem = format!("{size} bytes are not a complete IPv4 or IPv6 packet");
@@ -122,10 +131,11 @@ impl PyPath {
 
     /// Return the packets that have arrived.
     fn poll<'py>(&mut self, py: Python<'py>, now: f64) -> Result<Vec<Arrived<'py>>, Failure> {
-        let now = time(&self.0, now)?;
+        let mut path = self.path();
+        let now = time(&path, now)?;
         let mut all = Vec::new();
         let late = |late: LatePoll| invalid("now", &late.to_string());
-        while let Some(delivery) = self.0.try_poll(now).map_err(late)? {
+        while let Some(delivery) = path.try_poll(now).map_err(late)? {
             all.push((
                 delivery.id.0,
                 delivery.at.as_secs_f64(),
@@ -142,34 +152,39 @@ impl PyPath {
 
     /// Return when to poll next; None while no packet is inside.
     fn deadline(&self) -> Option<f64> {
-        self.0.deadline().map(Instant::as_secs_f64)
+        let path = self.path();
+        path.deadline().map(Instant::as_secs_f64)
     }
 
     /// Remove and return the events.
     fn events(&mut self) -> Vec<Happened> {
-        self.0.events().map(|event| happened(&event)).collect()
+        let mut path = self.path();
+        path.events().map(|event| happened(&event)).collect()
     }
 
     /// Return the counters of a direction.
     fn counters(&self, direction: &str) -> Result<Vec<(&'static str, u64)>, Failure> {
-        Ok(counters(self.0.counters(way(direction)?)))
+        let path = self.path();
+        Ok(counters(path.counters(way(direction)?)))
     }
 
     /// Return a quantile of the time in the queue of a direction; None if no packet departed.
     fn sojourn(&self, direction: &str, quantile: f64) -> Result<Option<f64>, Failure> {
+        let path = self.path();
         let direction = way(direction)?;
         if !(0.0..=1.0).contains(&quantile) {
             let problem = format!("{quantile} is out of range; expected 0 to 1");
             return Err(invalid("quantile", &problem));
         }
-        let nanos = self.0.sojourn(direction).quantile(quantile);
+        let nanos = path.sojourn(direction).quantile(quantile);
         Ok(nanos.map(|nanos| Instant::from_nanos(nanos).as_secs_f64()))
     }
 
     /// Return the statistics of the queue of a direction.
     #[expect(clippy::cast_precision_loss, reason = "below 2^53")]
     fn statistics(&self, direction: &str) -> Result<Vec<Statistic>, Failure> {
-        let all = self.0.statistics(way(direction)?);
+        let path = self.path();
+        let all = path.statistics(way(direction)?);
         let all = all.into_iter().map(|one| {
             let value = match one.value {
                 Number::Count(count) => count as f64,
@@ -183,27 +198,29 @@ impl PyPath {
 
     /// Change the rate of a bottleneck.
     fn set_rate(&mut self, now: f64, direction: &str, rate: &str) -> Result<(), Failure> {
+        let mut path = self.path();
         let (direction, rate) = (way(direction)?, rate.parse::<Rate>()?);
-        let now = time(&self.0, now)?;
-        self.0.set_rate(now, direction, rate);
+        let now = time(&path, now)?;
+        path.set_rate(now, direction, rate);
         Ok(())
     }
 
     /// Change a wire.
     fn set_wire(&mut self, now: f64, direction: &str, change: &str) -> Result<(), Failure> {
+        let mut path = self.path();
         let direction = way(direction)?;
         let change = change
             .parse::<WireChange>()
             .map_err(|error| wrong(Some(direction), error))?;
-        let now = time(&self.0, now)?;
-        self.0
-            .set_wire(now, direction, &change)
+        let now = time(&path, now)?;
+        path.set_wire(now, direction, &change)
             .map_err(|error| wrong(None, error))
     }
 
     /// End the capture.
     fn finish_capture(&mut self) -> Result<(), Failure> {
-        let done = self.0.finish_capture();
+        let mut path = self.path();
+        let done = path.finish_capture();
         done.map_err(|error| Failure::Result(format!("the capture cannot be written: {error}")))
     }
 }

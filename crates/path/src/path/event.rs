@@ -11,6 +11,7 @@ use super::{Direction, PacketId};
 ///
 /// As text, it is a line such as `12.345678ms forward 17 dropped: aqm after 5.000000ms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Event {
     /// When.
     pub at: Instant,

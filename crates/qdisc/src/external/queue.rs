@@ -10,7 +10,7 @@ use sojourn_net::{Bytes, Dscp, Ecn, FlowKey, Instant, Packet, Rate, Transport};
 use crate::contract::{Backlog, ClassId, DropReason, MarkReason, Observer, Peek, Qdisc, Statistic};
 
 /// A queue of tickets, as [`Qdisc`] is one of packets.
-pub trait TicketQueue: fmt::Debug {
+pub trait TicketQueue: fmt::Debug + Send {
     /// As [`Qdisc::enqueue`]. `headers` is what [`Packet::transport`] says, if [`TicketQueue::reads_headers`].
     fn enqueue(
         &mut self,
