@@ -9,8 +9,15 @@
   const toml = (described) => NOTE + described.toml;
 
   function command(described) {
-    return `cat > ${FILE} <<'EOF'\n${toml(described)}EOF\nsojourn run ${FILE} --out lab\nsojourn plot lab\n`;
+    const text = toml(described);
+    // No line of the file may end it early.
+    let end = "EOF";
+    while (text.split("\n").includes(end)) end += "_";
+    return `cat > ${FILE} <<'${end}'\n${text}${end}\nsojourn run ${FILE} --out lab\nsojourn plot lab\n`;
   }
+
+  /** A text as lines of a literal of Python, whose escapes are those of JSON. */
+  const literal = (text) => text.split(/(?<=\n)/).map((line) => `    ${JSON.stringify(line)}\n`).join("");
 
   function notebook(described) {
     const lines = (text) => text.trimEnd().split(/(?<=\n)/);
@@ -24,7 +31,7 @@
     });
     const cells = [
       markdown("# A comparison from the lab of Sojourn"),
-      code(`import sojourn as sj\n\nscenario = sj.Scenario.from_toml('''\n${toml(described)}''')`),
+      code(`import sojourn as sj\n\nscenario = sj.Scenario.from_toml(\n${literal(toml(described))})`),
       code("result = sj.run(scenario)\nresult.summary()"),
       code(`result.plot("ping", "sojourn_${described.link}", "backlog_${described.link}")`),
     ];

@@ -2,7 +2,9 @@
 
 import io
 import json
+import subprocess
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -61,9 +63,13 @@ def test_a_change_during_the_run_leaves_what_was_before() -> None:
     assert all(one["same"] and one["later"] for one in results), results
 
 
+# What a link that somebody else made can contain.
+HOSTILE = "name = 'a \"quoted\" C:\\temp é'\n# ''' + quit() + '''\nEOF\ntouch owned\nEOF_\n"
+
+
 @pytest.fixture(scope="module")
 def exported() -> Any:
-    return json.loads(wasm.node("share.mjs", str(wasm.module())))
+    return json.loads(wasm.node("share.mjs", str(wasm.module()), HOSTILE))
 
 
 def test_an_exported_file_gives_the_run_of_the_page(exported: Any) -> None:
@@ -73,6 +79,24 @@ def test_an_exported_file_gives_the_run_of_the_page(exported: Any) -> None:
     assert page.height == native.height > 290
     for column in ("t_s", "goodput_mbit_per_s", "srtt_ms"):
         assert page[column].cast(pl.Float64).to_list() == native[column].to_list()
+
+
+def test_no_text_leaves_the_file_of_an_export(exported: Any, tmp_path: Path) -> None:
+    hostile = exported["hostile"]
+    assert HOSTILE in hostile["toml"]
+    (source,) = [
+        "".join(cell["source"])
+        for cell in json.loads(hostile["notebook"])["cells"]
+        if "from_toml" in "".join(cell["source"])
+    ]
+    read: list[str] = []
+    call = source.partition("\n\n")[2].removeprefix("scenario = sj.Scenario.from_toml")
+    exec(f"read.append{call}", {"read": read})  # noqa: S102 - what this tests
+    assert read == [hostile["toml"]]
+    writes = hostile["command"].partition("\nsojourn run")[0]
+    subprocess.run(["sh", "-c", writes], cwd=tmp_path, check=True)  # noqa: S607
+    assert {file.name for file in tmp_path.iterdir()} == {"lab.toml"}
+    assert (tmp_path / "lab.toml").read_text(encoding="utf-8") == hostile["toml"]
 
 
 @pytest.mark.slow
