@@ -32,7 +32,7 @@ OLDEST_RUST := 1.88
 DIR ?= results/residential/scenarios/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help compile compile-release compile-test wheel wheels audit generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-rust test-live docs-aside test-quick test-full kills sweep-kills live-kills golden golden-quick golden-platforms golden-update publish-check semver-check stacks studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-plugins bench-gym bench-store bench-lab bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update ns3 ns3-update rfc7928 rfc7928-update rfc9743-update vectors vectors-ns3 soak fuzz sanitize mutants report wasm docs figures user-strings clean interop parity-measure parity-kernel modules modules-kernel modules-if-possible
+.PHONY: help compile compile-release compile-test wheel wheels audit generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-rust test-live docs-aside test-quick test-full kills sweep-kills live-kills golden golden-quick golden-platforms golden-update publish-check publish semver-check stacks studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-ratios bench-live bench-agree bench-plugins bench-path bench-gym bench-store bench-lab bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update ns3 ns3-update rfc7928 rfc7928-update rfc9743-update vectors vectors-ns3 soak fuzz sanitize mutants report wasm docs figures user-strings clean interop parity-measure parity-kernel modules modules-kernel modules-if-possible
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -147,7 +147,7 @@ deny: ## Check licences, sources and second versions of all crates (deny.toml); 
 	@cargo deny --version > /dev/null 2>&1 || { echo 'make deny: cargo install --locked cargo-deny'; exit 2; }
 	cargo deny --locked check licenses sources bans
 
-test-full: deny test golden golden-platforms stacks studies kills sweep-kills live-kills interop parity-kernel modules-if-possible ## Run make deny, test, golden, golden-platforms, stacks, studies, interop, parity-kernel and all kills, and the tests that are too slow for make test.
+test-full: deny test publish-check golden golden-platforms stacks studies kills sweep-kills live-kills interop parity-kernel modules-if-possible ## Run make deny, test, publish-check, golden, golden-platforms, stacks, studies, interop, parity-kernel and all kills, and the tests that are too slow for make test.
 	$(PYTHON) tools/check_skeletons.py
 	cargo test --quiet -p sojourn-path-c -- --ignored
 	$(BIN)/python tools/check_mutations.py
@@ -180,6 +180,9 @@ publish-check: ## Build the packages for crates.io without a network, and check 
 	cargo package --offline --quiet --allow-dirty $(PUBLISHED:%=-p sojourn-%)
 	CARGO_TARGET_DIR=target/oldest cargo +$(OLDEST_RUST) check --offline --quiet $(PUBLISHED:%=-p sojourn-%)
 
+publish: ## Publish the packages of the current version on crates.io, of which a release consists; not for tests.
+	cargo publish --locked $(PUBLISHED:%=-p sojourn-%)
+
 semver-check: ## Compare the public items of the crates for crates.io with those of a tag: make semver-check BASELINE=v0.1.0; needs cargo-semver-checks.
 	@test -n "$(BASELINE)" || { echo 'make semver-check BASELINE=v0.1.0: the tag of the last release'; exit 2; }
 	@cargo semver-checks --version > /dev/null 2>&1 || { echo 'make semver-check: cargo install --locked cargo-semver-checks'; exit 2; }
@@ -211,6 +214,7 @@ check: setup ## Check generated files, formatting, lints, types, spelling and ph
 	$(BIN)/python tools/studies.py --check
 	$(BIN)/python tools/worst_cases.py --check
 	$(PYTHON) tools/advisories.py
+	$(PYTHON) tools/third_party.py --check
 	$(BIN)/codespell $(SPELLED)
 	$(BIN)/python tools/banned_phrases.py $(PLAIN_ENGLISH)
 	@$(BIN)/sojourn schema | cmp --quiet - docs/schema/scenario.schema.json \
@@ -261,6 +265,10 @@ bench: setup ## Measure the cost of the simulator (docs/validation/performance.m
 bench-update: bench ## The same, store the numbers and write the tables of docs/validation/performance.md.
 	$(PYTHON) tools/performance.py --update target/bench.json
 
+bench-ratios: $(PACKAGES) ## Compare the speed of the simulator with that of another commit: make bench-ratios BASE=COMMIT; 40 minutes, half of it to compile.
+	@test -n "$(BASE)" || { echo 'make bench-ratios BASE=COMMIT: the commit to compare with'; exit 2; }
+	$(BIN)/python tools/ratios.py $(BASE)
+
 bench-live: setup ## Measure live runs: rates, delays, the fastest link (docs/validation/live.md); exit code 1 if a bound is missed; 4 minutes, as root.
 	$(BIN)/python benches/live.py
 
@@ -271,6 +279,9 @@ bench-plugins: ## Measure what a plug-in costs more than the same queue built in
 	cargo build --release --quiet -p sojourn-plugin --examples
 	cargo build --release --quiet -p sojourn-bench --features plugins --bin plugins
 	target/release/plugins target/release/examples
+
+bench-path: ## Measure what a path costs more than its queue alone (docs/validation/performance.md); fails above 60 ns a packet; 10 s.
+	cargo bench --quiet -p sojourn-path
 
 bench-gym: setup ## Measure the steps per second of sojourn.gym (docs/howto/gym.md); exit code 1 below 100,000; 20 s.
 	$(BIN)/python benches/gym.py

@@ -113,7 +113,7 @@ html_static_path = ["_static"]
 html_css_files = ["sojourn.css"]
 # The lab has no sections, and needs the room.
 html_sidebars = {"docs/lab": []}
-html_extra_path = ["_extra"]
+html_extra_path = ["_extra", "../THIRD-PARTY-LICENSES"]
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {

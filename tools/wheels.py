@@ -12,6 +12,7 @@ the GPL.
 
 import argparse
 import importlib.metadata
+import importlib.resources
 import os
 import re
 import shutil
@@ -204,6 +205,24 @@ def needed_libraries(library: bytes) -> list[str]:
     return named + [line.strip() for line in (listed[1] if listed else "").splitlines()]
 
 
+def unknown_symbols(library: bytes) -> list[str]:
+    """Return the symbols of a library for macOS that neither Python nor its libraries have.
+
+    Python's are looked up when the library is loaded, so the linker reports none that is missing.
+    """
+    zig = importlib.resources.files("ziglang") / "lib/libc/darwin/libSystem.tbd"
+    known = {*re.findall(r"[\w$]+", zig.read_text("utf-8"))}
+    for names in FRAMEWORKS.rglob("*.tbd"):
+        known.update(re.findall(r"[\w$]+", names.read_text("utf-8")))
+    with tempfile.NamedTemporaryFile() as copy:
+        copy.write(library)
+        copy.flush()
+        words = [pgo.tool("llvm-nm"), "--undefined-only", "--format=just-symbols", copy.name]
+        printed = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout
+    needed = printed.split()
+    return [name for name in needed if not name.startswith(("_Py", "__Py")) and name not in known]
+
+
 def faults(file: Path) -> list[str]:
     """Return what is wrong with a finished file."""
     if (target := {program_name(t): t for t in PROGRAMS.values()}.get(file.name)) is not None:
@@ -224,12 +243,15 @@ def faults(file: Path) -> list[str]:
         if len(libraries) != 1 or not known:
             found.append(f"{libraries} for {tags}; expected one library, for one of {list(_TAGS)}")
         else:
+            library = names[libraries[0]]
             allowed = PLATFORMS[known[0]].needs
             found += [
                 f"needs {needed}"
-                for needed in needed_libraries(names[libraries[0]])
+                for needed in needed_libraries(library)
                 if not allowed.fullmatch(needed)
             ]
+            if known[0].startswith("macos"):
+                found += [f"needs the symbol {name}" for name in unknown_symbols(library)]
     return [f"{file.name}: {fault}" for fault in found]
 
 

@@ -17,8 +17,13 @@ fn main() {
     println!("cargo::rustc-env=SOJOURN_BUILD_TARGET={target}");
 }
 
-/// The commit, with `-dirty` if files differ from it; nothing outside Git.
+/// The commit, with `-dirty` if files differ from it; nothing outside Git, or in the repository of another project.
 fn commit() -> Option<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let top = git(&["rev-parse", "--show-toplevel"])?;
+    if Path::new(&top).canonicalize().ok()? != root.canonicalize().ok()? {
+        return None;
+    }
     let folder = git(&["rev-parse", "--absolute-git-dir"])?;
     // `HEAD` moves with a checkout, its log with a commit, the index with staging.
     for name in ["HEAD", "logs/HEAD", "index"] {

@@ -55,3 +55,12 @@ def test_citations_name_the_version() -> None:
     assert citation["version"] == workspace()["version"]
     zenodo = json.loads((ROOT / ".zenodo.json").read_text(encoding="utf-8"))
     assert zenodo["creators"][0]["name"] == citation["authors"][0]["name"]
+
+
+def test_actions_of_workflows_are_pinned() -> None:
+    for file in (ROOT / ".github/workflows").glob("*.yml"):
+        workflow = yaml.safe_load(file.read_text(encoding="utf-8"))
+        steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+        used = [step["uses"] for step in steps if "uses" in step]
+        assert used
+        assert all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", name) for name in used), file
