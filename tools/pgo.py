@@ -42,6 +42,7 @@ BENCH_TRAINING = {
     "prague": 5,
     "wifi": 5,
     "series": 1,
+    "thousand": 1,
     "many_codel": 1,
     "many_fq_codel": 1,
 }

@@ -183,7 +183,16 @@ const FOUR_FLOWS: Dumbbell = Dumbbell {
 };
 
 /// Flows whose state exceeds the processor's caches.
-pub const MANY_FLOWS: [Dumbbell; 2] = [
+pub const MANY_FLOWS: [Dumbbell; 3] = [
+    Dumbbell {
+        name: "thousand",
+        what: "1,000 CUBIC, 1 Gbit/s, 50 ms, FQ-CoDel, 5 s",
+        flows: 1_000,
+        rate: Rate::mbit(1_000),
+        qdisc: "fq_codel",
+        seconds: 5,
+        ..FOUR_FLOWS
+    },
     Dumbbell {
         name: "many_codel",
         what: "10,000 CUBIC, 10 Gbit/s, 50 ms, CoDel, 2 s",

@@ -19,7 +19,8 @@ usage: sojourn-bench [options]
   --json FILE            output file [target/bench.json]
   --runs N               number of runs, of which the best counts [9]
   --profile S3           only run this scenario, for a profiler; also: web, tcp, quic, bbr,
-                         dualpi2, prague, wifi, series, many_codel, many_fq_codel, short, short_drr
+                         dualpi2, prague, wifi, series, thousand, many_codel, many_fq_codel, short,
+                         short_drr
   --repeat N             number of repetitions with --profile [1]
   --seconds N            simulated time with --profile, if not all of the scenario's
   --one NAME             measure once in this process and print one line of JSON";

@@ -3,14 +3,14 @@
 An environment is a simulation that stops after each step, 10 ms by default, for an action. It needs
 the package Gymnasium: ``pip install 'sojourn[gym]'``.
 
-============================= ==================================================================
-:class:`AqmEnv`               one queue: its drop probability or its target :class:`AqmVectorEnv`
-many of them, advanced together :class:`WindowEnv`            the congestion window of one flow
-:class:`WindowVectorEnv`      many of them :class:`WindowParallelEnv`    the windows of several
-flows on one link, with the methods of PettingZoo :func:`evaluate`              returns of a policy,
-for the same seeds as those of a baseline :func:`baseline`              returns with PIE, CoDel,
-CUBIC, BBR or any other queue or control
-============================= ==================================================================
+* :class:`AqmEnv`: one queue, its drop probability or its target.
+* :class:`AqmVectorEnv`: many of them, advanced together.
+* :class:`WindowEnv`: the congestion window of one flow.
+* :class:`WindowVectorEnv`: many of them.
+* :class:`WindowParallelEnv`: the windows of several flows on one link, with the methods of
+  PettingZoo.
+* :func:`evaluate`: returns of a policy, for the same seeds as those of a baseline.
+* :func:`baseline`: returns with PIE, CoDel, CUBIC, BBR or any other queue or control.
 
 Examples
 --------
