@@ -278,6 +278,32 @@ def test_the_own_queue_of_the_readme_keeps_the_contract(tmp_path: Path) -> None:
     sj.testing.check_qdisc(f"{tmp_path}/ramp.py:Ramp")
 
 
+def numbers(file: str, pattern: str) -> list[int]:
+    """The numbers of the only place of a document that has the pattern, whatever its lines."""
+    (found,) = re.finditer(pattern, " ".join((ROOT / file).read_text(encoding="utf-8").split()))
+    return [int(number) for number in found.groups()]
+
+
+def test_the_paper_has_the_figures_of_the_repository() -> None:
+    paper = "joss/paper.md"
+    agree = numbers(paper, r"(\d+) of (\d+) values, such as")
+    assert agree == numbers("README.md", r"(\d+) of (\d+) values are within their tolerance")
+    scores = r"\| \*\*Sojourn and Linux\*\* \| (\d+) \| (\d+) \|"
+    assert agree == numbers("docs/validation/parity.md", scores)[::-1]
+
+    verdicts = r"(\d+) are reproduced, (\d+) in direction, (\d+) are not, and (\d+) are undecided"
+    total = r"\| total (?:\| [^|]+){2}" + 5 * r"\| (\d+) "
+    for file in ("README.md", "papers/README.md"):
+        claims, reproduced, direction, undecided, missed = numbers(file, total)
+        assert numbers(paper, r"their (\d+) claims") == [claims]
+        assert numbers(paper, verdicts) == [reproduced, direction, missed, undecided]
+
+    times = r"\(Sojourn is (\d+) times as fast\) \| "
+    row = r"\| ns-3 [\d.]+ \(Debian\) \| [^|]+ \| " + 4 * (r"[\d.]+ " + times)
+    speeds = numbers("docs/validation/performance.md", row)
+    assert numbers(paper, r"takes (\d+) to (\d+) times") == [min(speeds), max(speeds)]
+
+
 def test_no_document_counts_the_queues() -> None:
     queues = len(json.loads(_core.qdisc_catalogue()))
     # A new queue would be one more file to edit.
