@@ -1,6 +1,7 @@
 """Errors that begin with the place of what is not valid, a file or a path in one; warnings."""
 
 import os
+from collections.abc import Iterable
 
 from sojourn import _core
 
@@ -43,6 +44,18 @@ def invalid_value(what: str, value: str, instead: str) -> _core.ScenarioError:
 def invalid_file(place: object, problem: str) -> _core.ResultError:
     """Return the error of a file that is not a scenario, or of a part of it."""
     return _core.ResultError(f"{place}: {problem}")
+
+
+def alternatives(names: Iterable[object]) -> str:
+    """Write what is accepted as a list.
+
+    Examples
+    --------
+    >>> alternatives(["sim", "live", "linux-6.12"])
+    'sim, live or linux-6.12'
+    """
+    *others, last = map(str, names)
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def undecoded(text: str) -> str | None:

@@ -8,7 +8,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from sojourn.gym.simulations import Simulations, Task
+from sojourn.gym.simulations import Simulations, Task, task_for
 from sojourn.gym.tasks import HIGHEST, AqmTask, WindowTask
 
 __all__ = ["AqmEnv", "AqmVectorEnv", "WindowEnv", "WindowVectorEnv"]
@@ -28,7 +28,8 @@ def spaces(task: Task, agents: int) -> tuple[Any, Any]:
 class _Env(gymnasium.Env[Observations, NDArray[np.float32]]):
     """One simulation."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, kind: type[Task]) -> None:
+        task_for(self, task, kind)
         self.task = task
         self.metadata = {"render_modes": []}
         self._simulations = Simulations(task, 1)
@@ -103,7 +104,7 @@ class AqmEnv(_Env):
     """
 
     def __init__(self, task: AqmTask | None = None) -> None:
-        super().__init__(task or AqmTask())
+        super().__init__(task or AqmTask(), AqmTask)
 
 
 class WindowEnv(_Env):
@@ -118,7 +119,7 @@ class WindowEnv(_Env):
     """
 
     def __init__(self, task: WindowTask | None = None) -> None:
-        super().__init__(task or WindowTask())
+        super().__init__(task or WindowTask(), WindowTask)
 
 
 class _VectorEnv(VectorEnv[Observations, NDArray[np.float32], Any]):
@@ -128,7 +129,8 @@ class _VectorEnv(VectorEnv[Observations, NDArray[np.float32], Any]):
     (``AutoresetMode.NEXT_STEP``).
     """
 
-    def __init__(self, num_envs: int, task: Task, threads: int) -> None:
+    def __init__(self, num_envs: int, task: Task, kind: type[Task], threads: int) -> None:
+        task_for(self, task, kind)
         self.num_envs = num_envs
         self.task = task
         self.metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}
@@ -235,7 +237,7 @@ class AqmVectorEnv(_VectorEnv):
     """
 
     def __init__(self, num_envs: int, task: AqmTask | None = None, *, threads: int = 1) -> None:
-        super().__init__(num_envs, task or AqmTask(), threads)
+        super().__init__(num_envs, task or AqmTask(), AqmTask, threads)
 
 
 class WindowVectorEnv(_VectorEnv):
@@ -252,4 +254,4 @@ class WindowVectorEnv(_VectorEnv):
     """
 
     def __init__(self, num_envs: int, task: WindowTask | None = None, *, threads: int = 1) -> None:
-        super().__init__(num_envs, task or WindowTask(), threads)
+        super().__init__(num_envs, task or WindowTask(), WindowTask, threads)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sojourn.gym.environments import spaces
-from sojourn.gym.simulations import Simulations
+from sojourn.gym.simulations import Simulations, task_for
 from sojourn.gym.tasks import WindowTask
 
 __all__ = ["WindowParallelEnv"]
@@ -41,6 +41,7 @@ class WindowParallelEnv:
 
     def __init__(self, task: WindowTask | None = None) -> None:
         self.task = task or WindowTask(agents=4)
+        task_for(self, self.task, WindowTask)
         self.possible_agents = [f"flow_{n}" for n in range(self.task.agents)]
         self.agents: list[str] = []
         self._simulations = Simulations(self.task, 1)

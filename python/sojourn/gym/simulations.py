@@ -6,9 +6,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sojourn import _core
-from sojourn.gym.tasks import AqmTask, Floats, Numbers, WindowTask
+from sojourn.errors import invalid
+from sojourn.gym.tasks import NO_ACTION, AqmTask, Floats, Numbers, WindowTask
 
 Task = AqmTask | WindowTask
+
+
+def task_for(environment: object, task: object, kind: type[Task]) -> None:
+    """Refuse a task that is not of the kind that an environment simulates."""
+    if not isinstance(task, kind):
+        given = type(task).__name__
+        problem = f"{given} is not for {type(environment).__name__}; expected {kind.__name__}"
+        raise invalid("task", problem)
 
 
 class Simulations:
@@ -22,7 +31,7 @@ class Simulations:
         self._batch = _core.Batch(
             scenarios, size, link=task.link, step=task.step, threads=threads, **task.core()
         )
-        self._steers = not (isinstance(task, AqmTask) and task.action == "none")
+        self._steers = not (isinstance(task, AqmTask) and task.action == NO_ACTION)
         self._rows = np.zeros((size, self._batch.columns))
         self.numbers = Numbers(self._rows)
         self.actions = np.zeros((size, task.agents))
@@ -36,7 +45,13 @@ class Simulations:
 
     def step(self, actions: Floats) -> None:
         """Advance by a step with actions between -1 and 1; NaN: none."""
-        self.actions = np.clip(np.reshape(actions, self.actions.shape), -1, 1)
+        if actions.size != self.actions.size:
+            problem = f"{actions.size} numbers; expected {self.actions.size}"
+            raise invalid("action", problem)
+        # A comparison with NaN is false.
+        if (beyond := actions[np.abs(actions) > 1]).size:
+            raise invalid("action", f"{beyond[0]:g} is out of range; expected -1 to 1")
+        self.actions = np.reshape(actions, self.actions.shape)
         settings = self.task.settings(self.actions, self.numbers) if self._steers else np.zeros(0)
         self._batch.step(np.ascontiguousarray(settings), self._rows)
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sojourn import _core
-from sojourn.errors import invalid
+from sojourn.errors import alternatives, invalid
 from sojourn.scenario.link import Link
 from sojourn.scenario.model import Scenario
 from sojourn.traffic.connections import Tcp
@@ -24,6 +24,9 @@ _FLOW = {name: place for place, name in enumerate(_core.Batch.flow_columns)}
 _DELAY_UNIT_S = 0.1
 #: Observations are cut off here.
 HIGHEST = 10.0
+#: Actions of an AQM; without actions, its queue is a baseline.
+ACTIONS = ("drop_probability", "target")
+NO_ACTION = "none"
 
 
 class Numbers:
@@ -56,6 +59,19 @@ class _Task:
     duration: str = "30s"
     warmup: str = "1s"
     delay_weight: float = 10.0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no scenario, such as the name of a file."""
+        if isinstance(self.scenarios, str):
+            shown = json.dumps(self.scenarios)
+            expected = f"expected [sj.Scenario.from_file({shown})]"
+            raise invalid("scenarios", f"{shown} is not a list of scenarios; {expected}")
+        for number, scenario in enumerate(self.scenarios):
+            if not isinstance(scenario, Scenario):
+                shown = json.dumps(f"{scenario}")
+                problem = f"{shown} is not a scenario; expected sj.Scenario.from_file({shown})"
+                place = f"scenarios[{number}]"
+                raise invalid(place, problem)
 
     def checked(self) -> list[_core.Scenario]:
         """Return the scenarios of episodes."""
@@ -157,6 +173,16 @@ class AqmTask(_Task):
     observations = 6
     #: Number of actions.
     agents = 1
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown action, and what is no probability."""
+        _Task.__post_init__(self)
+        if self.action not in {*ACTIONS, NO_ACTION}:
+            problem = f"unknown action {json.dumps(self.action)}; expected {alternatives(ACTIONS)}"
+            raise invalid("action", problem)
+        if not 0 <= self.highest_probability <= 1:
+            problem = f"{self.highest_probability} is out of range; expected 0 to 1"
+            raise invalid("highest_probability", problem)
 
     def core(self) -> dict[str, Any]:
         """Return the arguments of the batch."""

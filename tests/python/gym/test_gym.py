@@ -171,6 +171,69 @@ def test_a_task_that_cannot_be_run_is_an_error(task: Any, message: str) -> None:
         make(task)
 
 
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: gym.AqmTask(action="targt", qdisc="codel"),  # type: ignore[arg-type]
+            'action: unknown action "targt"; expected drop_probability or target',
+        ),
+        (
+            lambda: gym.AqmTask(highest_probability=20),
+            "highest_probability: 20 is out of range; expected 0 to 1",
+        ),
+        (
+            lambda: gym.AqmTask(scenarios=["mine.toml"]),  # type: ignore[list-item]
+            (
+                'scenarios[0]: "mine.toml" is not a scenario; expected '
+                'sj.Scenario.from_file("mine.toml")'
+            ),
+        ),
+        (
+            lambda: gym.WindowTask(scenarios="mine.toml"),  # type: ignore[arg-type]
+            (
+                'scenarios: "mine.toml" is not a list of scenarios; expected '
+                '[sj.Scenario.from_file("mine.toml")]'
+            ),
+        ),
+        (
+            lambda: gym.AqmEnv(gym.WindowTask()),  # type: ignore[arg-type]
+            "task: WindowTask is not for AqmEnv; expected AqmTask",
+        ),
+        (
+            lambda: gym.WindowEnv(gym.AqmTask()),  # type: ignore[arg-type]
+            "task: AqmTask is not for WindowEnv; expected WindowTask",
+        ),
+        (
+            lambda: gym.AqmVectorEnv(2, gym.WindowTask()),  # type: ignore[arg-type]
+            "task: WindowTask is not for AqmVectorEnv; expected AqmTask",
+        ),
+        (
+            lambda: gym.WindowParallelEnv(gym.AqmTask()),  # type: ignore[arg-type]
+            "task: AqmTask is not for WindowParallelEnv; expected WindowTask",
+        ),
+    ],
+)
+def test_a_wrong_argument_is_an_error_before_the_first_episode(make: Any, message: str) -> None:
+    with pytest.raises(sj.ScenarioError) as failed:
+        make()
+    assert str(failed.value) == message
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        ([3.0], "action: 3 is out of range; expected -1 to 1"),
+        ([0.1, 0.2], "action: 2 numbers; expected 1"),
+    ],
+)
+def test_an_action_outside_of_its_space_is_an_error(action: list[float], message: str) -> None:
+    env = gym.AqmEnv(SHORT)
+    env.reset(seed=1)
+    with pytest.raises(sj.ScenarioError, match=message):
+        env.step(np.array(action, np.float32))
+
+
 def test_without_gymnasium_the_message_names_the_extra() -> None:
     code = "import sys; sys.modules['gymnasium'] = None; import sojourn.gym"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
