@@ -8,13 +8,12 @@ from typing import Annotated
 from sojourn import _core
 from sojourn.arguments import Argument, ArgumentError, common
 from sojourn.cli import session
-from sojourn.cli.live import LinePlan, follow, on_line
+from sojourn.cli.live import LinePlan, changed, follow, on_line
 from sojourn.cli.options import Arms, Change, Strict
 from sojourn.cli.plans import Given, command
 from sojourn.cli.process import say
 from sojourn.cli.run import only, opened
-from sojourn.scenario import Scenario, presets
-from sojourn.scenario.paths import assignment, overridden
+from sojourn.scenario import Scenario
 from sojourn.traffic import Bridged
 
 # Options for which a scenario file has keys.
@@ -76,11 +75,7 @@ def composed(given: Given[BridgePlan], planned: BridgePlan, change: Change, arm:
     """Build the scenario: the packets of both directions on the line of the options or a file."""
     packets = [Bridged(name=name, direction=name) for name in ("down", "up")]
     if planned.file is None:
-        rates = presets.link_rates(planned.link)
-        session.warn_of_bytes(rates.down, rates.up, *change)
-        scenario = on_line(planned, "bridge", packets)
-        if change:
-            scenario = overridden(scenario, dict(assignment(text) for text in change))
+        scenario = changed(on_line(planned, "bridge", packets), planned, change)
         return only(scenario, arm) if arm else scenario
     for name in OF_LINE:
         if name in given.options:

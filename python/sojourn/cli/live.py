@@ -26,6 +26,7 @@ from sojourn.live.lines import Lines
 from sojourn.live.links import Links
 from sojourn.live.metrics import Metrics
 from sojourn.live.sockets import ControlSocket, NoSocketError
+from sojourn.queues.base import queues_in
 from sojourn.queues.queue_file import short
 from sojourn.result import Result, captures, derived_files, storage
 from sojourn.result.rows import rows
@@ -196,14 +197,20 @@ def live(
     standard error.
     """
     planned = given.plan()
-    rates = presets.link_rates(planned.link)
-    session.warn_of_bytes(rates.down, rates.up, *change)
-    scenario = composed(planned)
-    if change:
-        scenario = overridden(scenario, dict(assignment(text) for text in change))
+    scenario = changed(composed(planned), planned, change)
     _core.check_backend(scenario.checked, "live")
     run = partial(_core.run_program, ecn=planned.ecn, internet=planned.internet)
     return follow(scenario, planned, run, output=output, strict=strict)
+
+
+def changed(scenario: Scenario, planned: LinePlan, change: Sequence[str]) -> Scenario:
+    """Note units that may surprise in a line and its changes, and apply the changes."""
+    rates = presets.link_rates(planned.link)
+    session.warn_of_bytes(rates.down, rates.up, *change)
+    changes = dict(assignment(text) for text in change)
+    queues = (planned.qdisc, planned.qdisc_up, planned.qdisc_b)
+    session.note_queues(*filter(None, queues), *queues_in(changes))
+    return overridden(scenario, changes) if changes else scenario
 
 
 def follow(

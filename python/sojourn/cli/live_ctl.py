@@ -9,12 +9,14 @@ import typer
 from sojourn import _core
 from sojourn.arguments import Argument, ArgumentError
 from sojourn.arguments.common import Json
+from sojourn.cli import session
 from sojourn.cli.commands import Command, Group
 from sojourn.cli.plans import command
 from sojourn.live import links, sockets
 from sojourn.live.lines import Lines
 from sojourn.presentation.model import text_table
 from sojourn.presentation.terminal import print_table
+from sojourn.queues.base import queues_in
 
 HEAD = ("run", "name", "time", "link", "rate", "queue")
 START = "start one with sojourn live or sojourn bridge"
@@ -77,6 +79,7 @@ def get(
     json: Json = False,
 ) -> int:
     """Print settings of a run, as `set` accepts them."""
+    _refuse_empty("paths", paths, "a path such as links.down.qdisc")
     _, answer = _chosen(run)
     found = links.values(answer["links"], paths)
     if json:
@@ -107,7 +110,10 @@ def set_(
     the given parameters and keeps its packets; a queue of another kind replaces the old one. The
     result of the run has the time of each change.
     """
+    _refuse_empty("changes", changes, "one such as links.down.qdisc=pie")
     asked = [links.assignment(text) for text in changes]
+    session.warn_of_bytes(*changes)
+    session.note_queues(*(queue for one in asked for queue in queues_in(dict([one]))))
     _, answer = _chosen(run, *asked)
     shown = list(dict.fromkeys(path for path, _ in asked))
     print(f"{answer['time_s']:.2f} s")
@@ -139,6 +145,12 @@ def view(*, run: RunName = None) -> int:
         for links_ in watched.views():
             place.show(links_)
     return 0
+
+
+def _refuse_empty(argument: str, words: Sequence[str], expected: str) -> None:
+    for word in words:
+        if not word.strip():
+            raise ArgumentError(argument, word, f"empty; expected {expected}")
 
 
 def _first(settings: dict[str, Any]) -> Any:

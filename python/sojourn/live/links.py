@@ -4,16 +4,20 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from typing import Any
 
 from sojourn import _core
 from sojourn.document import plain
-from sojourn.errors import invalid
+from sojourn.errors import alternatives, invalid
+from sojourn.scenario.link import Link
 from sojourn.scenario.paths import Value, value_of
 
 # The keys of `changes` in scenarios, without the time.
 KEYS = ("rate", "delay", "loss", "duplicate", "jitter", "qdisc")
-EXPECTED = f"{', '.join(KEYS[:-1])} or {KEYS[-1]}"
+EXPECTED = alternatives(KEYS)
+# Also those that only a scenario sets.
+OF_LINKS = {*KEYS, *(field.name for field in fields(Link))}
 _PATH = re.compile(r"links\.(?P<link>[^.\[\]]+)\.(?P<key>[^.\[\]]+)(?:\.(?P<part>[^.\[\]]+))?")
 Settings = dict[str, dict[str, Any]]
 
@@ -128,13 +132,14 @@ def _targets(
         raise invalid(path, rule)
     name, key, part = found["link"], found["key"], found["part"]
     if name != "*" and name not in settings:
-        known = " or ".join([*settings, "*"])
+        known = alternatives([*settings, "*"])
         place = f"links.{name}"
         raise invalid(place, f"unknown link; expected {known}")
     if key not in {*KEYS, "*"}:
         near = difflib.get_close_matches(key, KEYS, n=1)
         instead = f"did you mean {near[0]}?" if near else f"expected {EXPECTED}"
-        raise invalid(path, f"{refusal}; {instead}")
+        problem = refusal if key in OF_LINKS else "unknown key"
+        raise invalid(path, f"{problem}; {instead}")
     for link in settings if name == "*" else (name,):
         for one in KEYS if key == "*" else (key,):
             yield link, one, part

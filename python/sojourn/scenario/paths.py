@@ -163,7 +163,8 @@ def assignment(text: str) -> tuple[str, Value]:
     """
     path, sign, value = text.partition("=")
     if not sign or not path.strip():
-        message = f"-s {text}: expected path=value, such as links.up.rate=5mbit"
+        shown = text if text.strip() else f'"{text}"'
+        message = f"-s {shown}: expected path=value, such as links.up.rate=5mbit"
         raise _core.ScenarioError(message)
     return path.strip(), value_of(f"-s {text}", value.strip())
 

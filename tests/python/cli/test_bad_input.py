@@ -43,6 +43,7 @@ def test_a_wrong_scenario_file(
     ("change", "parts"),
     [
         ("duration", ["path=value"]),
+        ("", ['^sojourn: -s "": expected path=value']),
         ("links.middle.rate=5mbit", ["middle", "up"]),
         ("traffic[7].count=2", ["7"]),
         ("replications=many", ["replications"]),

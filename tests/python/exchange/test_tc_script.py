@@ -278,6 +278,11 @@ def test_a_word_of_a_queue_without_effect_gives_a_note() -> None:
     assert note.startswith("x: line 1: cake: fwmark: no effect: ")
 
 
+def test_a_number_without_a_unit_is_noted() -> None:
+    (note,) = tc_script.of_text("tc qdisc add dev eth0 root cake bandwidth 10", "x").notes
+    assert note == "x: line 1: cake: bandwidth 10: tc reads 10 as 10bit"
+
+
 @pytest.mark.parametrize(
     ("first", "change", "why"),
     [

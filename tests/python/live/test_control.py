@@ -130,8 +130,8 @@ def test_a_question_that_is_none_is_refused_and_the_others_are_answered(
     [
         ("links.down.qdisc", "links.down.qdisc: expected PATH=VALUE"),
         ("links.down.qdisc=", "links.down.qdisc=: expected PATH=VALUE"),
-        ("links.dwn.rate=1mbit", "links.dwn: unknown link; expected down or up or *"),
-        ("links.down.rat=1mbit", "links.down.rat: cannot change during a run; did you mean rate?"),
+        ("links.dwn.rate=1mbit", "links.dwn: unknown link; expected down, up or *"),
+        ("links.down.rat=1mbit", "links.down.rat: unknown key; did you mean rate?"),
         (
             "links.down.overhead=8",
             "links.down.overhead: cannot change during a run; expected rate, ",
@@ -182,6 +182,32 @@ def test_without_a_run_the_message_says_how_to_start_one(ctl: Ctl, runtime: Path
     assert code == app.USAGE
     assert err == (
         "sojourn: no live run of this user; start one with sojourn live or sojourn bridge\n"
+    )
+
+
+def test_an_empty_word_is_refused_by_its_name(ctl: Ctl, runtime: Path) -> None:
+    del runtime
+    code, _, err = ctl("get", "")
+    assert (code, err) == (
+        app.USAGE,
+        'sojourn: PATH "": empty; expected a path such as links.down.qdisc\n',
+    )
+    code, _, err = ctl("set", "links.up.rate=1mbit", "")
+    assert (code, err) == (
+        app.USAGE,
+        'sojourn: PATH=VALUE "": empty; expected one such as links.down.qdisc=pie\n',
+    )
+
+
+def test_units_that_may_surprise_are_noted(ctl: Ctl, control: ControlSocket) -> None:
+    del control
+    code, _, err = ctl("set", "links.down.rate=10Mbps", "links.down.qdisc=codel target 13")
+    assert (code, err.splitlines()) == (
+        0,
+        [
+            "warning: 10Mbps is a rate in bytes per second, as in tc: 80 Mbit/s",
+            "note: codel: target 13: tc reads 13 as 13us; write 13us",
+        ],
     )
 
 

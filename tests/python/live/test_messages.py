@@ -10,7 +10,7 @@ import pytest
 
 import sojourn as sj
 from sojourn.arguments import spelled
-from sojourn.cli.live import LivePlan, Metrics, composed, with_named_queues
+from sojourn.cli.live import LivePlan, Metrics, changed, composed, with_named_queues
 from sojourn.cli.plans import Given
 from support.stored import command
 
@@ -70,6 +70,17 @@ def test_an_invalid_option_ends_the_command_with_code_2(
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"sojourn: {said}")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.filterwarnings("ignore::sojourn.errors.QueueWarning")
+def test_units_that_may_surprise_are_noted(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = LivePlan(qdisc="codel target 13", link="10mbit")
+    changed(composed(plan), plan, ["links.up.rate=10Mbps", "links.up.qdisc=codel target 14"])
+    assert capsys.readouterr().err.splitlines() == [
+        "warning: 10Mbps is a rate in bytes per second, as in tc: 80 Mbit/s",
+        "note: codel: target 13: tc reads 13 as 13us; write 13us",
+        "note: codel: target 14: tc reads 14 as 14us; write 14us",
+    ]
 
 
 @pytest.mark.parametrize(
