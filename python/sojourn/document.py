@@ -14,7 +14,7 @@ from types import UnionType
 from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 from sojourn import _core
-from sojourn.errors import invalid
+from sojourn.errors import alternatives, invalid
 
 PartKind = Literal["link", "traffic", "page", "arm"]
 
@@ -95,7 +95,7 @@ def typed(value: Any, *classes: type[Table]) -> Any:
     for cls in classes:
         if cls.tag is None or value.get(cls.tag[0]) == cls.tag[1]:
             return cls.from_document(value)
-    raise invalid(dict(value), f"expected {' or '.join(cls.__name__ for cls in classes)}")
+    raise invalid(dict(value), f"expected {alternatives(cls.__name__ for cls in classes)}")
 
 
 def convert(part: Table, name: str, *classes: type[Table]) -> None:

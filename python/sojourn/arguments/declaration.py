@@ -34,7 +34,7 @@ from sojourn.arguments.errors import (
     spelled,
 )
 from sojourn.document import described, hint, queue_text
-from sojourn.errors import NOT_UTF_8, undecoded
+from sojourn.errors import NOT_UTF_8, alternatives, undecoded
 
 P = ParamSpec("P")
 PlanT = TypeVar("PlanT", bound="Plan")
@@ -214,7 +214,7 @@ class Declared:
         if self.choices and value not in self.choices:
             near = difflib.get_close_matches(f"{value}", self.choices, n=1)
             instead = f'; did you mean "{near[0]}"?' if near else ""
-            known = " or ".join(self.choices)
+            known = alternatives(self.choices)
             raise ArgumentError(
                 self.name, value, "unknown; expected {known}{instead}", known=known, instead=instead
             )
@@ -320,7 +320,7 @@ class Declared:
             Mapping: "a table",
         }
         own = [_class(one) for one in self.members if one is not NoneType]
-        return " or ".join(
+        return alternatives(
             dict.fromkeys(names.get(one, f"a {getattr(one, '__name__', one)}") for one in own)
         )
 

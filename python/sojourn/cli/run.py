@@ -10,6 +10,7 @@ from sojourn import _core
 from sojourn.cli import expecting, session
 from sojourn.cli.options import Arms, Change, DryRun, Expect, ScenarioFile, Strict
 from sojourn.cli.plans import Given, command
+from sojourn.errors import alternatives
 from sojourn.execute.run import RunPlan
 from sojourn.queues.base import queues_in
 from sojourn.result.naming import links_of
@@ -82,7 +83,7 @@ def _check_links(paths: Iterable[str], scenario: Scenario) -> None:
     """Check that no path names all links: only parameters of sweeps and searches may."""
     for path in paths:
         if path.startswith("links.*"):
-            links = " or ".join(f"links.{link}" for link in sorted(links_of(scenario.checked)))
+            links = alternatives(f"links.{link}" for link in sorted(links_of(scenario.checked)))
             message = f"{path}: * is not possible here; expected {links}"
             raise _core.ScenarioError(message)
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from sojourn import _core
 from sojourn.deferred import Deferred
+from sojourn.errors import alternatives
 from sojourn.execute.runs import Row, Run
 from sojourn.queues import plugin
 from sojourn.queues.python_class import defining, registered
@@ -124,7 +125,7 @@ def executed(
             finished += 1
             yield number, part
     except BrokenExecutor as error:
-        names = " or ".join(queue.__name__ for _, queue, _ in queues)
+        names = alternatives(queue.__name__ for _, queue, _ in queues)
         message = (
             f"{names}: a worker process ended without a result (memory exhausted, os._exit or "
             "a crash in an extension module); use jobs=1 to run everything in this process"

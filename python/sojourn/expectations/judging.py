@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sojourn import _core
 from sojourn.deferred import Deferred
-from sojourn.errors import invalid
+from sojourn.errors import alternatives, invalid
 from sojourn.expectations.expectation import CAPACITY, QUANTILES, Expectation, is_capacity
 from sojourn.expressions import Reference
 from sojourn.result.derived_files import Kind
@@ -331,7 +331,7 @@ def _capacity(one: Expectation, reference: Reference, rates: Mapping[str, float 
         names = "".join(f"_{metric.name}_" for metric in one.metrics)
         mentioned = [name for name in rates if f"_{name}_" in names]
         if len(mentioned) != 1:
-            expected = " or ".join(f"{CAPACITY}_{name}" for name in rates)
+            expected = alternatives(f"{CAPACITY}_{name}" for name in rates)
             raise invalid(_place(one), f"{CAPACITY} of which link? expected {expected}")
         (link,) = mentioned
     if link not in rates:

@@ -14,7 +14,7 @@ from typing import Any
 
 from sojourn import _core, files
 from sojourn.document import LIBRARIES, may_name_file
-from sojourn.errors import invalid
+from sojourn.errors import alternatives, invalid
 from sojourn.queues import plugin
 from sojourn.queues.python_class import PythonClass, registered, root
 from sojourn.queues.python_queue import PythonQueue
@@ -158,7 +158,7 @@ def class_name(text: str, folder: Path | None, base: type = PythonQueue) -> str:
         for key, value in vars(module).items()
         if isinstance(value, PythonClass) and root(value) is base and value is not base
     ]
-    instead = f"expected {' or '.join(f'{file}:{key}' for key in known)}"
+    instead = f"expected {alternatives(f'{file}:{key}' for key in known)}"
     if not known:
         instead = f"the file has no subclass of sojourn.{base.__name__}"
     if " " in name:

@@ -370,7 +370,7 @@ def test_wrong_options_are_refused_in_one_line(
     refused(
         sojourn("export", "r", "--format", "xlsx"),
         2,
-        "--format xlsx: unknown; expected flent or csv or ",
+        "--format xlsx: unknown; expected flent, csv, ",
     )
     refused(sojourn("export", "r"), 2, "format")
     refused(sojourn("export", "none", "--format", "csv"), 3, "none: does not exist")
@@ -378,7 +378,7 @@ def test_wrong_options_are_refused_in_one_line(
     refused(done, 2, "--arm x: no finished run of this arm; expected one of fifo, fq")
     done = sojourn("export", "r", "--format", "csv", "--replication", "3")
     refused(done, 2, "--replication 3: no finished run; expected 0 to 2")
-    with pytest.raises(sj.ScenarioError, match="format='xlsx': unknown; expected flent or csv"):
+    with pytest.raises(sj.ScenarioError, match="format='xlsx': unknown; expected flent, csv"):
         sj.export(result, tmp_path / "x", "xlsx")
     assert names(tmp_path) == ["r"]
     assert completed("export", "--format", "fl", cwd=tmp_path) == ["flent"]

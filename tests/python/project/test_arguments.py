@@ -406,8 +406,8 @@ def folder(result: sj.Result, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 OF_RESULTS: list[tuple[Callable[[sj.Result], object], str]] = [
-    (lambda of: of.table("runs"), "by='runs': unknown; expected run or group"),  # type: ignore[arg-type]
-    (lambda of: of.summary("flow"), "by='flow': unknown; expected run or group"),  # type: ignore[arg-type]
+    (lambda of: of.table("runs"), "by='runs': unknown; expected run, group"),  # type: ignore[arg-type]
+    (lambda of: of.summary("flow"), "by='flow': unknown; expected run, group"),  # type: ignore[arg-type]
     (lambda of: of.difference("x", "a"), "baseline='x': no finished run of this arm; expected one"),
     (lambda of: of.difference("a", "x"), "other='x': no finished run of this arm; expected one of"),
     (lambda of: of.to_pandas("flow"), "table='flow': unknown table; expected one of"),
@@ -416,7 +416,7 @@ OF_RESULTS: list[tuple[Callable[[sj.Result], object], str]] = [
     (lambda of: of.to_latex(baseline="x"), "baseline='x': no finished run of this arm"),
     (lambda of: of.to_latex(group="x"), "group='x': unknown group; expected one of bulk"),
     (lambda of: of.to_latex(label="a b"), "label='a b': invalid label; expected one such as"),
-    (lambda of: sj.export(of, "x", "cvs"), "format='cvs': unknown; expected flent or csv"),
+    (lambda of: sj.export(of, "x", "cvs"), "format='cvs': unknown; expected flent, csv"),
     (lambda of: sj.export(of, "x", "csv", arm="x"), "arm='x': no finished run of this arm"),
     (lambda of: sj.export(of, "x", "csv", replication=9), "replication=9: no finished run; exp"),
     (lambda of: sj.plot_cdf(of, "drp"), "metric='drp': unknown metric; expected one of"),
@@ -479,7 +479,7 @@ def test_wrong_values_of_a_parking_lot_name_the_argument() -> None:
 
 
 OF_WORDS = [
-    ("export one --format cvs", "--format cvs: unknown; expected flent or csv"),
+    ("export one --format cvs", "--format cvs: unknown; expected flent, csv"),
     ("export one --format csv --arm zz", "--arm zz: no finished run of this arm; expected one"),
     ("export one --format csv --replication 9", "--replication 9: no finished run; expected 0 to"),
     ("stats one --arm zz", "--arm zz: no finished run of this arm; expected one of a, b"),
