@@ -1,16 +1,20 @@
 """Builds User-Mode Linux kernels and the file system of their guests, for runs in virtual time."""
 
+import contextlib
 import os
 import platform
 import re
 import shutil
 import stat
 import subprocess
+import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
-from sojourn._core import ResultError, ScenarioError, UnavailableError
+from sojourn._core import ResultError, UnavailableError
+from sojourn.arguments import ArgumentError
 
 # Kernels of which Debian has a package with the source.
 PACKAGED = ("6.1", "6.12")
@@ -29,7 +33,10 @@ TOOLS = {
     "tc": "iproute2",
 }
 # To get the source from Debian.
-DEBIAN_TOOLS = {"apt-get": "apt", "dpkg": "dpkg"}
+DEBIAN_TOOLS = {"apt-get": "apt", "apt-cache": "apt", "dpkg": "dpkg"}
+FILES = "a directory or .tar file with the source"
+EXPECTED = f"expected {', '.join(PACKAGED)}, or {FILES}"
+NO_SOURCE = "not the source of Linux: it has no directory arch/um"
 # Programs of the host in the file system of the guest.
 GUEST_PROGRAMS = ("ip", "tc")
 # Tests and root file systems may have them outside the search path of a user.
@@ -105,6 +112,8 @@ def build(wanted: str, folder: Path, *, keep: bool, say: Callable[[str], None]) 
     _check(wanted)
     root = checkout()
     _require(TOOLS | (DEBIAN_TOOLS if wanted in PACKAGED else {}))
+    if wanted in PACKAGED:
+        _require_package(_package(wanted))
     work = folder / f".build-{re.sub('[^0-9A-Za-z.]', '_', wanted)}"
     work.mkdir(parents=True, exist_ok=True)
     steps = _Steps(work / "log")
@@ -181,16 +190,47 @@ def _which(name: str) -> str | None:
 
 def _check(wanted: str) -> None:
     """Refuse what is no source of a kernel."""
-    place = Path(wanted)
-    if wanted in PACKAGED or place.is_file():
+    if wanted in PACKAGED:
         return
-    if not place.is_dir():
-        known = ", ".join(PACKAGED)
-        message = f"{wanted}: expected {known}, or a directory or .tar file with the source"
-        raise ScenarioError(message)
-    if not (place / "arch" / "um").is_dir():
-        message = f"{wanted}: not the source of Linux: it has no directory arch/um"
-        raise ScenarioError(message)
+    place = Path(wanted)
+    problem = ""
+    if not wanted.strip():
+        problem = "empty"
+    elif not place.exists():
+        problem = "no such file or directory"
+    elif place.is_dir():
+        problem = "" if _is_source(place) else NO_SOURCE
+    elif not _is_archive(place):
+        problem = "not a .tar file"
+    if problem:
+        _refuse(wanted, problem)
+
+
+def _refuse(wanted: str, problem: str) -> NoReturn:
+    raise ArgumentError("source", wanted, f"{problem}; {EXPECTED}")
+
+
+def _is_source(folder: Path) -> bool:
+    return (folder / "arch" / "um").is_dir()
+
+
+def _is_archive(file: Path) -> bool:
+    """Whether tar can read a file; the standard library does not know all compressions."""
+    return ".tar" in file.suffixes[:-1] or (file.is_file() and tarfile.is_tarfile(file))
+
+
+def _package(version: str) -> str:
+    """Name the Debian package with the source of a version."""
+    return f"linux-source-{version}"
+
+
+def _require_package(package: str) -> None:
+    """Refuse a package that Debian lacks, before anything is written."""
+    words = ("apt-cache", "show", package)
+    found = subprocess.run(words, capture_output=True, check=False)  # noqa: S603 - our own command
+    if found.returncode != 0:
+        message = f"apt-get finds no package {package}; expected Debian 12, or {FILES}"
+        raise UnavailableError(message)
 
 
 def _require(tools: dict[str, str]) -> None:
@@ -209,7 +249,7 @@ def _source(wanted: str, root: Path, work: Path, steps: _Steps, say: Callable[[s
         return source
     archive = Path(wanted)
     if wanted in PACKAGED:
-        package = f"linux-source-{wanted}"
+        package = _package(wanted)
         say(f"downloading {package} from Debian")
         # An interrupted build may have left an older one.
         for left in work.glob(f"{package}_*.deb"):
@@ -224,9 +264,17 @@ def _source(wanted: str, root: Path, work: Path, steps: _Steps, say: Callable[[s
     for folder in (source, unpacked):
         shutil.rmtree(folder, ignore_errors=True)
     unpacked.mkdir()
-    steps.run(["tar", "-xf", str(archive), "-C", str(unpacked)])
-    (folder,) = unpacked.iterdir()
-    folder.rename(source)
+    words = ["tar", "-xf", str(archive), "-C", str(unpacked)]
+    done = subprocess.run(words, stderr=subprocess.PIPE, text=True, check=False)  # noqa: S603 - ours
+    if done.returncode != 0:
+        _remove(work)
+        message = f"{archive}: {done.stderr.partition(chr(10))[0] or 'tar failed'}"
+        raise ResultError(message)
+    found = list(unpacked.iterdir())
+    if len(found) != 1 or not _is_source(found[0]):
+        _remove(work)
+        _refuse(wanted, NO_SOURCE)
+    found[0].rename(source)
     shutil.rmtree(work / "package", ignore_errors=True)
     for patch in sorted((root / "kernel/patches").glob("*.patch")):
         words = ["patch", "-p1", "-N", "-i", str(patch)]
@@ -239,6 +287,13 @@ def _source(wanted: str, root: Path, work: Path, steps: _Steps, say: Callable[[s
     _add_modules(root / "kernel/modules", source)
     (source / "patched").touch()
     return source
+
+
+def _remove(work: Path) -> None:
+    """Remove what a build made, and the directory of kernels if there is none."""
+    shutil.rmtree(work)
+    with contextlib.suppress(OSError):
+        work.parent.rmdir()
 
 
 def _add_modules(modules: Path, source: Path) -> None:

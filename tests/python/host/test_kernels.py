@@ -140,11 +140,57 @@ def test_a_version_without_a_source_is_refused(
 ) -> None:
     monkeypatch.setattr(kernels, "TOOLS", {})
     monkeypatch.chdir(ROOT)
-    with pytest.raises(sj.ScenarioError, match=r"5\.4: expected 6\.1, 6\.12, or a directory"):
-        kernels.build("5.4", tmp_path, keep=False, say=lambda _: None)
-    with pytest.raises(sj.ScenarioError, match=r"not the source of Linux: it has no directory"):
-        kernels.build(f"{tmp_path}", tmp_path, keep=False, say=lambda _: None)
-    assert not list(tmp_path.iterdir())
+    (tmp_path / "mine.toml").touch()
+    with tarfile.open(tmp_path / "mine.tar", "w") as packed:
+        packed.add(tmp_path / "mine.toml", "mine.toml")
+    (tmp_path / "torn.tar").write_bytes(b"torn")
+    folder = tmp_path / "kernels"
+    expected = "expected 6.1, 6.12, or a directory or .tar file with the source"
+    no_source = "not the source of Linux: it has no directory arch/um"
+    for source, problem in (
+        ("5.4", "no such file or directory"),
+        ("", "empty"),
+        (f"{tmp_path}", no_source),
+        (f"{tmp_path / 'mine.toml'}", "not a .tar file"),
+        (f"{tmp_path / 'torn.tar'}", "not a .tar file"),
+        (f"{tmp_path / 'mine.tar'}", no_source),
+    ):
+        with pytest.raises(sj.ScenarioError) as refused:
+            kernels.build(source, folder, keep=False, say=lambda _: None)
+        assert f"{refused.value}" == f"source={source!r}: {problem}; {expected}"
+        assert not folder.exists()
+
+
+def test_an_archive_that_tar_refuses_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(kernels, "TOOLS", {})
+    monkeypatch.chdir(ROOT)
+    torn = tmp_path / "torn.tar.xz"
+    torn.write_bytes(b"torn")
+    with pytest.raises(sj.ResultError, match=r"torn\.tar\.xz: (xz|tar): "):
+        kernels.build(f"{torn}", tmp_path / "kernels", keep=False, say=lambda _: None)
+    assert list(tmp_path.iterdir()) == [torn]
+
+
+def test_a_package_that_debian_lacks_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(kernels, "TOOLS", {})
+    monkeypatch.setattr(kernels, "DEBIAN_TOOLS", {})
+    monkeypatch.chdir(ROOT)
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "apt-cache").write_text("#!/bin/sh\nexit 100\n")
+    (programs / "apt-cache").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}")
+    with pytest.raises(sj.UnavailableError) as refused:
+        kernels.build("6.12", tmp_path / "kernels", keep=False, say=lambda _: None)
+    assert f"{refused.value}" == (
+        "apt-get finds no package linux-source-6.12; expected Debian 12, or a directory or .tar "
+        "file with the source"
+    )
+    assert not (tmp_path / "kernels").exists()
 
 
 def test_patches_that_do_not_apply_to_a_source_are_left_out(tmp_path: Path) -> None:
