@@ -10,7 +10,7 @@ import polars as pl
 from sojourn import _core
 from sojourn.agreement import comparison, page, wording
 from sojourn.agreement.comparison import FailedCheck
-from sojourn.arguments import Argument, Plan, takes
+from sojourn.arguments import Argument, ArgumentError, Plan, takes
 from sojourn.arguments.common import (
     MAX_REPLICATIONS,
     RUNS,
@@ -174,19 +174,20 @@ class AgreePlan(Plan):
 
 def places(on: str) -> list[str]:
     """Return the places in a text such as "sim,live,linux-6.12" to compare the simulator with."""
-    known = [name for name in _core.backend_names() if name != SIMULATOR]
-    named = [name.strip() for name in on.split(",")]
+    known = _core.backend_names()
+    named = [name.strip() for name in on.split(",") if name.strip()]
     found = list(dict.fromkeys(name for name in named if name != SIMULATOR))
     for name in found:
         if name == LIVE and LIVE not in known:
             message = "live runs need Linux; simulated runs also work on this system"
             raise _core.UnavailableError(message)
         if name not in known:
-            message = f'unknown place "{name}"; expected {", ".join(known)}'
-            raise _core.ScenarioError(message)
+            rule = 'unknown place "{name}"; expected {known}'
+            raise ArgumentError("on", on, rule, name=name, known=", ".join(known))
     if not found:
-        message = f"no place to compare with the simulator; expected {', '.join(known)}"
-        raise _core.ScenarioError(message)
+        example = ",".join([SIMULATOR, *known[1:][-1:]])
+        rule = "nothing to compare with; expected, for example, {example}"
+        raise ArgumentError("on", on, rule, example=example)
     return found
 
 

@@ -76,6 +76,25 @@ def configuration(paths: Sequence[str | Path], source: Source | None) -> Configu
     return read
 
 
+def is_measured(path: str | Path) -> bool:
+    """Whether a file has the format of a measured run."""
+    try:
+        return _format(path) in READERS
+    except (_core.ResultError, OSError):
+        return False
+
+
+def is_script(text: str) -> bool:
+    """Whether a text is a script of tc commands, or stands for one."""
+    kinds = (
+        networkd.is_network,
+        qosify.is_qosify,
+        cake_autorate.is_configuration,
+        tc_script.is_script,
+    )
+    return any(one(text) for one in kinds)
+
+
 def script_of(text: str, place: str) -> TcScript | None:
     """Read a text that is a script of tc commands, or that stands for one; None: it is another."""
     notes: Sequence[str] = ()

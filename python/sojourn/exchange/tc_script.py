@@ -125,6 +125,8 @@ class _Device:
 
     handle: str = ""
     queue: str = ""
+    # The last line that set it.
+    line: int = 0
     default: str = ""
     options: dict[str, str] = field(default_factory=dict)
     link_layer: dict[str, str] = field(default_factory=dict)
@@ -361,6 +363,7 @@ class _Reader:
             self._check_kind(before, kind)
         else:
             device.handle = f"{int((handle or '0').partition(':')[0] or '0', 16):x}:"
+        device.line = self.line
         device.link.clear()
         device.queue, device.default, device.options = kind, "", {}
         if kind == "tbf":
@@ -784,6 +787,14 @@ class _Reader:
             text = self._with_leaves(device)
             link = {"link": dict(device.link)} if device.link else {}
             return {"kind": text.split()[0], "text": text, **link}
+        if not device.classes:
+            self.line = device.line
+            minor = device.default.partition(":")[2] or "1"
+            command = (
+                f"tc class add dev {name} parent {device.handle} classid {device.handle}{minor} "
+                "htb rate 10mbit"
+            )
+            self.refuse(f"htb has no class; expected a command such as {command}")
         classes = [_entry(own, one) for own, one in _ordered(device.classes)]
         parents = {one.parent for one in device.classes.values()}
         table: dict[str, Any] = {"kind": "htb"}

@@ -30,6 +30,7 @@ EXPECTED = (
 )
 _CALL = re.compile(r"(?P<name>[a-z]+)\((?P<arguments>[^()]*)\)")
 _GENERATORS = ("linspace", "logspace", "range")
+_OPEN = re.compile(rf"(?:{'|'.join((*_GENERATORS, *DISTRIBUTIONS))})\(")
 # The same in all points: runs of equal replications are compared as pairs.
 _SHARED = {
     "seed": "all points have the same seeds, so that they can be compared; set it by {seed}",
@@ -148,6 +149,7 @@ def _check_paths(paths: tuple[str, ...]) -> None:
 
 def _parts(place: str, paths: tuple[str, ...], item: str) -> list[list[Value] | Range]:
     """Read one item of the list: one part per path, each one or several values."""
+    _check_closed(place, item)
     texts = split(item, "/") if len(paths) > 1 else [item]
     if len(texts) != len(paths):
         rule = (
@@ -187,6 +189,7 @@ def _parameter(
 
 def _values(place: str, text: str) -> list[Value] | Range:
     """Read one value, generator or range."""
+    _check_closed(place, text)
     call = _CALL.fullmatch(text)
     if call is None:
         return [value_of(place, text)]
@@ -210,6 +213,11 @@ def _values(place: str, text: str) -> list[Value] | Range:
     if steps is None:  # Not after the count was checked.
         return [text]
     return _GENERATED[name](place, text, low, high, steps)
+
+
+def _check_closed(place: str, text: str) -> None:
+    if _OPEN.match(text.strip()) and text.count("(") > text.count(")"):
+        raise _error(place, "{text}: the closing ) is missing", text=text.strip())
 
 
 def _check_ends(

@@ -298,6 +298,13 @@ def test_options_that_a_file_has_no_use_for_are_refused(tmp_path: Path, sojourn:
         2,
         "^sojourn: up.log: --link is only for configurations of routers$",
     )
+    for files in (("tbf_modem.sh", "listing_cake.txt"), ("up.log", "tbf_modem.sh")):
+        refused(
+            sojourn("import", *files),
+            2,
+            "^sojourn: tbf_modem.sh: is the configuration of a router; expected it alone, "
+            "without other files$",
+        )
     refused(
         sojourn("import", "listing_cake.txt", "--traffic", "sessions"),
         2,

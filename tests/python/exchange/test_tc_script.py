@@ -278,6 +278,15 @@ def test_a_word_of_a_queue_without_effect_gives_a_note() -> None:
     assert note.startswith("x: line 1: cake: fwmark: no effect: ")
 
 
+def test_a_tree_without_a_class_is_refused_with_its_line() -> None:
+    with pytest.raises(sj.ScenarioError) as error:
+        tc_script.of_text("# x\ntc qdisc add dev eth0 root handle 1: htb default 10\n", "x")
+    assert f"{error.value}" == (
+        "x: line 2: htb has no class; expected a command such as tc class add dev eth0 parent 1: "
+        "classid 1:10 htb rate 10mbit"
+    )
+
+
 def test_a_number_without_a_unit_is_noted() -> None:
     (note,) = tc_script.of_text("tc qdisc add dev eth0 root cake bandwidth 10", "x").notes
     assert note == "x: line 1: cake: bandwidth 10: tc reads 10 as 10bit"

@@ -77,6 +77,8 @@ def test_parameters_with_a_comma_change_together() -> None:
         ("a=foo(1)", "parameters['a']: unknown function foo"),
         ("a=linspace(1ms,2mbit,3)", "units of different kinds"),
         ("a=linspace(1ms,2ms)", "expected 3 numbers"),
+        ("a=logspace(1ms,2ms,3", "parameters['a']: logspace(1ms,2ms,3: the closing ) is missing"),
+        ("a,b=range(1,2,1/range(1,2,1)", "range(1,2,1/range(1,2,1): the closing ) is missing"),
         ("a=linspace(1ms,2ms,1)", "expected a count from 2"),
         ("a=logspace(0,2,3)", "greater than 0"),
         ("a=range(1,2,-1)", "expected a step"),

@@ -12,6 +12,7 @@ from sojourn.advice.experiment import line as of_access
 from sojourn.advice.router_config import from_sqm, present
 from sojourn.advice.shaping import Shaping
 from sojourn.arguments import Plan, common, in_argument
+from sojourn.errors import invalid
 from sojourn.exchange import importing
 from sojourn.exchange.configuration import (
     DIRECTIONS,
@@ -46,16 +47,32 @@ def configuration(paths: Sequence[str | Path]) -> Configuration | None:
             else "standard input: no configuration of a router; measurements are read from files"
         )
         raise _core.ScenarioError(message)
+    if found is None and source is None:
+        _refuse_beside_others(paths)
     return found
+
+
+def _refuse_beside_others(paths: Sequence[str | Path]) -> None:
+    """Refuse a configuration among several files."""
+    for path in paths:
+        if importing.is_measured(path):
+            continue
+        source = source_of([path])
+        if source and (importing.is_script(source.text) or _is_of_router(source.text)):
+            problem = "is the configuration of a router; expected it alone, without other files"
+            raise invalid(source.place, problem)
+
+
+def _is_of_router(text: str) -> bool:
+    is_listing = _LISTING.search(text) or _JSON_LISTING.match(text)
+    return from_sqm.is_sqm(text) or bool(is_listing)
 
 
 def _of_router(source: Source) -> Configuration | None:
     """Read /etc/config/sqm or output of tc; None: the text is something else."""
-    text = source.text
-    is_listing = _LISTING.search(text) or _JSON_LISTING.match(text)
-    if not from_sqm.is_sqm(text) and not is_listing:
+    if not _is_of_router(source.text):
         return None
-    found = present(text, source.place)
+    found = present(source.text, source.place)
     shapings = dict(zip(DIRECTIONS, (found.up, found.down), strict=True))
     return Configuration(
         title=found.description,
