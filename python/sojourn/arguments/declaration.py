@@ -88,6 +88,8 @@ class Argument:
     # with dashes. Empty: only in Python.
     option: str | None = None
     short: str | None = None
+    # Whether the text has options of its own, with which it is one quoted word.
+    has_options: bool = False
     metavar: str | None = None
     # Whether tables of scenario files have it.
     in_files: bool = False

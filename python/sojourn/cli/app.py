@@ -134,7 +134,7 @@ _NUMBERS = {
     "Input should be a valid number": "not a number; expected one such as 0.5",
 }
 # Options that are less similar are not suggested.
-_NEAR = 0.7
+_NEAR = 0.65
 USAGE = 2
 ENVIRONMENT = 3
 INVALID = 4
@@ -205,9 +205,11 @@ def _option_problem(error: Any, message: str) -> str:
         return "takes no value"
     if "requires" in message:
         return "no value given; expected one"
-    possible = getattr(error, "possibilities", None) or ()
-    if near := difflib.get_close_matches(error.option_name, possible, n=1, cutoff=_NEAR):
-        return f"unknown option; did you mean {near[0]}?"
+    # The dashes would make all options similar.
+    possible = {one.lstrip("-"): one for one in getattr(error, "possibilities", None) or ()}
+    name = error.option_name.lstrip("-")
+    if near := difflib.get_close_matches(name, possible, n=1, cutoff=_NEAR):
+        return f"unknown option; did you mean {possible[near[0]]}?"
     if error.ctx is None:
         return "unknown option"
     listing = HELP_ALL if rare(error.ctx.command) else "--help"

@@ -30,8 +30,8 @@ HELP_ALL = "--help-all"
 # The headings at the end, in their order.
 # An address that an option may have after it, and what stands for it if it is left out.
 MAYBE_ADDRESS, NO_ADDRESS = "[ADDRESS:PORT]", "terminal"
-# A port alone is meant as one, and refused with what is accepted.
-_ADDRESS = re.compile(r"(?:(?:\[[^\]\s]*\]|[^\s:/]*):)?\d+")
+# A port alone, and one that is no number, are meant as one, and refused with what is accepted.
+_ADDRESS = re.compile(r"(?:\[[^\]\s]*\]|[^\s:/]*):[^\s:/]*|\d+")
 LAST = ("Runs", "Execution", "Output", "LaTeX table", "Checks")
 
 
@@ -114,6 +114,7 @@ class Command(TyperCommand):
         """Parse the arguments; those that are not UTF-8 are refused before a file is read."""
         args = _with_addresses(self, ctx, args)
         if not ctx.resilient_parsing:
+            _check_quotes(self, ctx, args)
             given, _, _ = self.make_parser(ctx).parse_args(args=list(args))
             for parameter in self.params:
                 found = given.get(parameter.name or "")
@@ -153,6 +154,22 @@ def _with_addresses(command: Any, context: Any, args: list[str]) -> list[str]:
         elif left:
             found.append(left.pop(0))
     return found + left
+
+
+def _check_quotes(command: Any, context: Any, args: list[str]) -> None:
+    """Refuse options behind a word that has options of its own, and is quoted with them."""
+    declared = getattr(command.callback, "arguments", ())
+    for one in (one for one in declared if one.argument.has_options):
+        parser = command.make_parser(context)
+        parser.ignore_unknown_options = True
+        given, others, _ = parser.parse_args(args=list(args))
+        word = given.get(one.name)
+        if not (isinstance(word, str) and others and others[0].startswith("--")):
+            continue
+        if re.fullmatch(r"[^-\s]\S*", word):
+            problem = f"is an option of the {one.name}; quote the {one.name} with its options"
+            text = " ".join([word, *others])
+            raise invalid(others[0].partition("=")[0], f'{problem}: "{text}"')
 
 
 def _check_encoding(parameter: Any, text: object) -> None:

@@ -46,6 +46,7 @@ class InteropPlan(Plan):
             help="Scenario of quic-network-simulator with its options, as one string.",
             unset="the environment variable SCENARIO",
             option="SCENARIO",
+            has_options=True,
         ),
     ] = None
     left: Annotated[

@@ -20,6 +20,7 @@ from sojourn.cli.commands import MAYBE_ADDRESS, NO_ADDRESS
 from sojourn.cli.options import Change, Strict
 from sojourn.cli.plans import Given, command
 from sojourn.cli.process import say
+from sojourn.errors import invalid
 from sojourn.execute.run import RunPlan
 from sojourn.live.browser import Browser
 from sojourn.live.lines import Lines
@@ -31,6 +32,7 @@ from sojourn.queues.queue_file import short
 from sojourn.result import Result, captures, derived_files, storage
 from sojourn.result.rows import rows
 from sojourn.scenario import Arm, Link, Scenario, presets
+from sojourn.scenario.files import is_scenario
 from sojourn.scenario.paths import assignment, overridden
 from sojourn.traffic import Program, Traffic
 
@@ -417,6 +419,9 @@ def _command(words: Sequence[str]) -> list[str]:
         return [os.environ.get("SHELL") or "/bin/sh"]
     if not words[0]:
         raise ArgumentError("words", words[0], f"{NO_NAME}; {COMMAND}")
+    if (file := Path(words[0])).suffix == ".toml" and is_scenario(file):
+        expected = f"expected sojourn run {shlex.quote(words[0])} --on live"
+        raise invalid(file, f"is a scenario file, not a program; {expected}")
     return list(words)
 
 

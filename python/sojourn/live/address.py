@@ -24,8 +24,10 @@ class Address:
     def read(cls, argument: str, text: str) -> "Address":
         """Read ``ADDRESS:PORT`` or ``:PORT``, which is on the loopback interface."""
         host, colon, port = text.rpartition(":")
-        if not colon or not port.isdecimal():
+        if not colon or not port:
             _refuse(argument, text, "no port")
+        if not port.isdecimal():
+            _refuse(argument, text, "not a port")
         if not 1 <= int(port) <= MAX_PORT:
             _refuse(argument, text, f"port {port} is out of range")
         return cls(argument, text, host.strip("[]") or LOOPBACK, int(port))

@@ -197,6 +197,14 @@ def _with_queue_files(value: Any, folder: Path, path: str = "") -> Any:
     return value
 
 
+def is_scenario(path: Path) -> bool:
+    """Whether a file in TOML has the links of a scenario."""
+    try:
+        return "links" in tomllib.loads(read_scenario(path))
+    except (OSError, ValueError, _core.SojournError):
+        return False
+
+
 def _blanked(text: str) -> str:
     """Replace the lines of the tables by empty ones."""
     headers = list(_HEADER.finditer(text))

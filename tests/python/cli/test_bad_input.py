@@ -161,6 +161,56 @@ def test_a_wrong_change(sojourn: Command, tmp_path: Path, change: str, parts: li
             ["compare", "--output", "x"],
             [r"^sojourn: --output: unknown option; did you mean --out\?$"],
         ),
+        (
+            ["run", "x.toml", "--metrics", "x"],
+            ["^sojourn: --metrics: unknown option; sojourn run --help-all lists the options$"],
+        ),
+        (
+            ["agree", "valid.toml", "--on", "sim,lnux"],
+            [
+                '^sojourn: --on sim,lnux: unknown place "lnux"; expected sim',
+            ],
+        ),
+        (
+            ["agree", "valid.toml", "--on", "sim"],
+            ["^sojourn: --on sim: nothing to compare with; expected, for example, sim"],
+        ),
+        (
+            ["agree", "valid.toml", "--on", ""],
+            ['^sojourn: --on "": nothing to compare with; expected, for example, sim'],
+        ),
+        (
+            ["live", "valid.toml"],
+            [
+                "^sojourn: valid.toml: is a scenario file, not a program; ",
+                "; expected sojourn run valid.toml --on live$",
+            ],
+        ),
+        (
+            ["live", "--view", ":x", "--", "true"],
+            [
+                "^sojourn: --view :x: not a port; expected ADDRESS:PORT or :PORT, ",
+            ],
+        ),
+        (
+            ["interop", "aqm", "--delay=15ms", "--logs", "x", "--bandwidth=10Mbps"],
+            [
+                "^sojourn: --delay: is an option of the scenario; quote the scenario with its ",
+                ' options: "aqm --delay=15ms --bandwidth=10Mbps"$',
+            ],
+        ),
+        (["interop", "aqm", "b"], ['^sojourn: unexpected argument "b"; expected sojourn interop ']),
+        (
+            ["interop", "aqm --delay=15ms", "--veiw"],
+            ["^sojourn: --veiw: unknown option; did you mean --view"],
+        ),
+        (
+            ["kernel", "build", "valid.toml"],
+            [
+                "^sojourn: SOURCE valid.toml: not a .tar file; expected 6.1, 6.12, or a directory",
+            ],
+        ),
+        (["kernel", "build", ""], ['^sojourn: SOURCE "": empty; expected 6.1, 6.12, or a ']),
         (["compare", "--rtt"], ["^sojourn: --rtt: no value given; expected one$"]),
         (["compare", "--ecn=1"], ["^sojourn: --ecn: takes no value$"]),
         (
@@ -184,7 +234,10 @@ def test_a_wrong_change(sojourn: Command, tmp_path: Path, change: str, parts: li
         (["reproduce", "predict", "--calibrate"], [r"predict has no \[calibration.NAME\]"]),
     ],
 )
-def test_a_wrong_command_line(sojourn: Command, arguments: list[str], parts: list[str]) -> None:
+def test_a_wrong_command_line(
+    sojourn: Command, tmp_path: Path, arguments: list[str], parts: list[str]
+) -> None:
+    (tmp_path / "valid.toml").write_text(VALID, encoding="utf-8")
     refused(sojourn(*arguments), 2, *parts)
 
 

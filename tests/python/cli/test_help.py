@@ -179,6 +179,7 @@ def test_every_command_refuses_what_is_not_utf_8() -> None:
         (["--view", ":8080", "ping"], ":8080", ["ping"]),
         (["--view", "[::1]:8080", "ping", "--view", ":1"], "[::1]:8080", ["ping", "--view", ":1"]),
         (["--view", "8080", "--", "ping"], "8080", ["ping"]),
+        (["--view", ":x", "--", "ping"], ":x", ["ping"]),
         (["--view=127.0.0.1:8080", "ping"], "127.0.0.1:8080", ["ping"]),
         (["--view=x", "ping"], "x", ["ping"]),
         (["--server", "--view", "ping"], None, ["ping"]),

@@ -132,7 +132,8 @@ PORT = "; expected ADDRESS:PORT or :PORT, PORT from 1 to 65535"
         (":80000", "port 80000 is out of range"),
         (":0", "port 0 is out of range"),
         ("nine", "no port"),
-        (":nine", "no port"),
+        (":nine", "not a port"),
+        ("localhost:", "no port"),
         ("192.0.2.1:9100", "cannot listen there: Cannot assign requested address"),
     ],
 )
