@@ -47,15 +47,15 @@ def invalid_file(place: object, problem: str) -> _core.ResultError:
 
 
 def alternatives(names: Iterable[object]) -> str:
-    """Write what is accepted as a list.
+    """Write what is accepted as a list; nothing is an empty text.
 
     Examples
     --------
     >>> alternatives(["sim", "live", "linux-6.12"])
     'sim, live or linux-6.12'
     """
-    *others, last = map(str, names)
-    return f"{', '.join(others)} or {last}" if others else last
+    listed = [f"{name}" for name in names]
+    return " or ".join([", ".join(listed[:-1]), listed[-1]] if listed[1:] else listed)
 
 
 def undecoded(text: str) -> str | None:
