@@ -165,12 +165,21 @@ impl Unsupported {
         Err(Self { backend, features })
     }
 
-    /// The same with other places: those of the scenario that the plan was made from.
+    /// The same with other places: those of the scenario that the plan was made from, in which several places of the
+    /// plan may be one.
     #[must_use]
     pub fn with_places(mut self, place: impl Fn(&str) -> String) -> Self {
         for feature in &mut self.features {
             feature.place = place(&feature.place);
         }
+        let mut seen = Vec::new();
+        self.features.retain(|feature| {
+            let is_new = !seen.contains(feature);
+            if is_new {
+                seen.push(feature.clone());
+            }
+            is_new
+        });
         self
     }
 }
@@ -336,5 +345,26 @@ pub fn kind_of(traffic: &Traffic) -> FlowKind {
         Traffic::Quic { .. } => FlowKind::Quic,
         Traffic::Datagrams(datagrams) => FlowKind::of_datagrams(datagrams.kind()),
         Traffic::App(_) | Traffic::Program(_) | Traffic::Bridged => FlowKind::App,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_of_the_plan_that_are_one_of_the_scenario_are_named_once() {
+        let feature = |place: &str| Feature {
+            place: place.to_owned(),
+            what: "no such control".into(),
+        };
+        let features = vec![feature("flows[0].cc"), feature("flows[1].cc")];
+        let error = Unsupported::unless_empty("linux", features).unwrap_err();
+        assert_eq!(
+            error
+                .with_places(|_| "traffic[0].cc".to_owned())
+                .to_string(),
+            "backend \"linux\" does not support traffic[0].cc: no such control"
+        );
     }
 }

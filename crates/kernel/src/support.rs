@@ -125,7 +125,10 @@ fn of_link(link: &LinkConfig, has_modules: bool) -> Vec<Missing> {
             ("ecn", link.line.ecn.is_some()),
         ];
         for (key, _) in other.into_iter().filter(|(_, is_set)| *is_set) {
-            note(key, "a wire that does more than delay and lose packets");
+            note(
+                key,
+                "a wire that does more than delay packets and lose them; expected delay and loss alone",
+            );
         }
     }
     let error = match link.qdisc.module_queue(link.rate) {
@@ -151,7 +154,8 @@ fn of_change(link: &LinkConfig, change: &Change) -> Option<Missing> {
     if wire.duplicate.is_some() || wire.jitter.is_some() {
         return Some((
             "jitter",
-            "a wire that does more than delay and lose packets".into(),
+            "a wire that does more than delay packets and lose them; expected delay and loss alone"
+                .into(),
         ));
     }
     if wire.loss.is_some_and(|loss| probability(loss).is_none()) {
@@ -230,7 +234,7 @@ fn sender(params: &SenderParams) -> Option<Missing> {
     let usual = SenderParams::default();
     let kind = params.cc.kind();
     if !has(kind) {
-        let what = format!("the congestion control {kind}, which this kernel does not have");
+        let what = format!("this kernel has no {kind}; expected a control of Linux, such as cubic");
         return Some(("cc", what.into()));
     }
     let keys = [
