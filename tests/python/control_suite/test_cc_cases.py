@@ -43,6 +43,7 @@ def test_unit_tests_that_reasons_name_exist() -> None:
         assert f"fn {name}()" in sources, name
 
 
+@pytest.mark.slow
 def test_bbr3_passes_every_case_that_runs_can_test() -> None:
     one = found("bbr3", list(BUILDERS))
     failed = [

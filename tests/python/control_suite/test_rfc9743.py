@@ -73,6 +73,7 @@ def test_every_case_builds_for_every_control_and_has_a_comparison(control: str) 
             assert any(one.cases in case.name for case in several), (number, one)
 
 
+@pytest.mark.slow
 def test_every_criterion_is_decided_in_a_short_form() -> None:
     one = found("cubic", list(RFC9743.criteria), SHORT)
     assert set(verdicts(one)) == set(RFC9743.criteria)

@@ -226,6 +226,7 @@ def test_an_exported_connection_is_imported_with_the_numbers_of_the_run(
     assert (row["delivered_bytes"], row["retransmits"]) == (None, None)
 
 
+@pytest.mark.slow
 def test_an_exported_download_is_imported_as_one(tmp_path: Path, sojourn: Command) -> None:
     links = {side: sj.Link(rate="5mbit", qdisc="codel") for side in ("up", "down")}
     traffic = [sj.Tcp(direction="down"), sj.Tcp(direction="down", name="host", host=3)]

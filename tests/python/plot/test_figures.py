@@ -29,7 +29,7 @@ def test_a_plot_returns_a_figure_that_names_every_arm(
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["fifo", "fq"]
 
 
-@pytest.mark.parametrize("traffic", [["up"], ["up", "down"]])
+@pytest.mark.parametrize("traffic", [["up"], pytest.param(["up", "down"], marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "names",
     [

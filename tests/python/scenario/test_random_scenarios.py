@@ -20,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sojourn.QueueWarning")
 FIRST = int(os.environ.get("SOJOURN_SOAK_SEED", "0")) * 10_000
 GROUPS, EACH = 10, 30
 # The groups that `make test` runs.
-QUICK = 3
+QUICK = 2
 TABLES = tuple(table["name"] for table in json.loads(_core.column_catalogue()))
 COUNTS = (
     "sent_packets",

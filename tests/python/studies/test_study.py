@@ -376,6 +376,7 @@ def reproduced(sojourn: Command, folder: Path, *more: str) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_the_command_writes_verdicts_tables_and_reports(sojourn: Command, tmp_path: Path) -> None:
     write(tmp_path / "papers" / "small")
     found = reproduced(sojourn, tmp_path / "papers", "--out", "out", "--full")
