@@ -280,7 +280,7 @@ bench-plugins: ## Measure what a plug-in costs more than the same queue built in
 	cargo build --release --quiet -p sojourn-bench --features plugins --bin plugins
 	target/release/plugins target/release/examples
 
-bench-path: ## Measure what a path costs more than its queue alone (docs/validation/performance.md); fails above 60 ns a packet; 10 s.
+bench-path: ## Measure what a path costs more than its queue alone (docs/validation/performance.md); fails above 60 ns per packet; 10 s.
 	cargo bench --quiet -p sojourn-path
 
 bench-gym: setup ## Measure the steps per second of sojourn.gym (docs/howto/gym.md); exit code 1 below 100,000; 20 s.

@@ -5,13 +5,14 @@ import re
 import subprocess
 import sys
 import sysconfig
-import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from importlib.metadata import distribution, metadata, requires
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from support import buckets, clusters, live_probe
 from support.shell import ROOT, environment
@@ -89,49 +90,66 @@ README = sections(ROOT / "README.md")
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install a wheel with the built extension into a new environment; return its programs.
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build a wheel as maturin does for users, with the profile of the built extension."""
+    folder = tmp_path_factory.mktemp("wheel")
+    # What the Makefile touches when it has built one.
+    (stamp, *_) = sorted((ROOT / ".venv").glob(".extension-*"))
+    profile = stamp.name.removeprefix(".extension-")
+    words = [sys.executable, "-m", "maturin", "build", "--quiet", "--profile", profile]
+    words += ["--offline", "--out", f"{folder}"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (built,) = folder.glob("*.whl")
+    return built
 
-    The environment has the packages of the one that runs the tests, but not its Sojourn.
-    """
-    folder = tmp_path_factory.mktemp("installed")
-    wheel = packed(folder)
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the wheel with all extras of users into a new environment; return its programs."""
+    extras = {*metadata("sojourn").get_all("Provides-Extra", ()), "docs"} - {"dev"}
+    return environment_with(wheel, tmp_path_factory.mktemp("installed"), extras)
+
+
+@pytest.fixture(scope="module")
+def plain(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the wheel with the packages that it declares and no others."""
+    return environment_with(wheel, tmp_path_factory.mktemp("plain"), set())
+
+
+def environment_with(wheel: Path, folder: Path, extras: set[str]) -> Path:
+    """Install a wheel and link the packages that it needs, which are installed for the tests."""
     python = folder / "venv" / "bin" / "python"
     new = [sys.executable, "-m", "venv", "--without-pip", folder / "venv"]
     pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps"]
     for command in (new, [*pip, "--no-index", "--no-compile", wheel]):
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     (packages,) = (folder / "venv" / "lib").glob("python*/site-packages")
-    (packages / "others.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
+    for name in needed("sojourn", extras):
+        for file in distribution(name).files or ():
+            link = packages / file.parts[0]
+            if file.parts[0] != ".." and not link.exists():
+                link.symlink_to(Path(sysconfig.get_path("purelib")) / file.parts[0])
     return python.parent
 
 
-def packed(folder: Path) -> Path:
-    """Pack the wheel that maturin would build, without compiling."""
-    maturin = [sys.executable, "-m", "maturin", "pep517", "write-dist-info"]
-    manifest = ["--manifest-path", ROOT / "crates/extension/Cargo.toml", "--offline"]
-    done = subprocess.run(
-        [*maturin, "--metadata-directory", folder, *manifest],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    (metadata,) = folder.glob("*.dist-info")
-    tag = re.search(r"^Tag: (.+)$", (metadata / "WHEEL").read_text(encoding="utf-8"), re.MULTILINE)
-    assert tag is not None
-    wheel = folder / f"{metadata.name.removesuffix('.dist-info')}-{tag[1]}.whl"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        for base in (ROOT / "python" / "sojourn", metadata):
-            for file in sorted(base.rglob("*")):
-                if file.is_file() and "__pycache__" not in file.parts:
-                    archive.write(file, file.relative_to(base.parent))
-        for file in sorted((ROOT / "papers").rglob("*")):
-            if file.is_file():
-                name = file.relative_to(ROOT / "papers")
-                archive.write(file, Path("sojourn/studies/papers") / name)
-        archive.writestr(f"{metadata.name}/RECORD", "")
-    return wheel
+def needed(name: str, extras: set[str]) -> set[str]:
+    """Return the names of the packages that a package needs, with those that these need."""
+    found: set[str] = set()
+    waiting = [(name, frozenset(extras))]
+    seen = set(waiting)
+    while waiting:
+        at, of = waiting.pop()
+        for text in requires(at) or ():
+            one = Requirement(text)
+            if one.marker and not any(one.marker.evaluate({"extra": e}) for e in {"", *of}):
+                continue
+            found.add(one.name)
+            more = (one.name, frozenset(one.extras))
+            if more not in seen:
+                seen.add(more)
+                waiting.append(more)
+    return found
 
 
 def execute(
@@ -234,6 +252,12 @@ def test_all_blocks_of_the_readme_are_found() -> None:
         "console",
         "python",
     }
+
+
+def test_the_first_commands_need_the_declared_packages_alone(plain: Path, tmp_path: Path) -> None:
+    check(execute(plain, tmp_path, plain / "python", ROOT / "tools/try_wheel.py"))
+    done = execute(plain, tmp_path, plain / "python", "-c", "import scipy")
+    assert "No module named 'scipy'" in done.stderr
 
 
 def test_the_installed_package_is_the_one_of_the_wheel(installed: Path, tmp_path: Path) -> None:

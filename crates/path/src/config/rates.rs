@@ -33,7 +33,7 @@ struct Point {
 }
 
 impl RateTrace {
-    /// A trace of times and rates in bit/s, the first of which is at zero, that lasts `period` and begins anew.
+    /// A trace of times and rates in bit/s, the first of which is at zero, that lasts `period` and then repeats.
     ///
     /// ```
     /// use sojourn_path::{Duration, RateTrace};
