@@ -269,7 +269,7 @@ REFUSED = [
     ({"metric": "sojourn", "group": "ping"}, "metric='sojourn': not measured per group;"),
     ({"arms": ["x"]}, "arms='x': no finished run of this arm; expected one of fifo, fq"),
     ({"arms": "fq"}, "arms: expected a list of texts, not a value of type str"),
-    ({"kind": "pie"}, "kind='pie': unknown; expected ecdf or box or violin or series"),
+    ({"kind": "pie"}, "kind='pie': unknown; expected ecdf, box, violin, series"),
     ({"size": (7, 0)}, r"size=\(7, 0\): invalid size; expected width and height in inches"),
     ({"ax": "left"}, "ax: expected matplotlib axes, not a value of type str"),
     ({"metric": "induced_latency_ms", "kind": "series"}, "is one number per run; expected ecdf"),

@@ -275,7 +275,7 @@ REFUSED = [
     (("pong",), {}, "metric='pong': unknown metric; expected one of ping, goodput_down, .*cwnd, "),
     (("cwnd",), {"replication": 3}, "replication=3: no finished run; expected 0 to 2"),
     (("cwnd",), {"replication": -1}, "replication=-1: no finished run; expected 0 to 2"),
-    (("cwnd",), {"kind": "pie"}, "kind='pie': unknown; expected series or ecdf"),
+    (("cwnd",), {"kind": "pie"}, "kind='pie': unknown; expected series, ecdf, box"),
     (("drops",), {"kind": "series"}, "kind='series': the metric drops is one number per run"),
     (("cwnd",), {"kind": "ellipse"}, "metric='cwnd': an ellipse cannot show this metric"),
     (("cwnd",), {"group": "ping"}, "metric='cwnd': not measured per group"),
@@ -321,7 +321,7 @@ def test_the_command_writes_each_format_and_replaces_only_figures(
             "cannot write own.bmp: unknown figure format; expected .png",
         ),
         (["pong"], 2, "METRIC pong: unknown metric; expected one of ping, "),
-        (["--kind", "heatmap"], 2, "--kind heatmap: unknown; expected ecdf or box"),
+        (["--kind", "heatmap"], 2, "--kind heatmap: unknown; expected ecdf, box"),
         (["--arm", "x"], 2, "--arm x: no finished run of this arm; expected one of fifo, fq"),
         (["cwnd", "--replication", "5"], 2, "--replication 5: no finished run; expected 0 to 2"),
     ]

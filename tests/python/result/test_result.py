@@ -88,7 +88,7 @@ def test_an_arm_that_is_not_there_is_named(result: sj.Result) -> None:
 
 
 def test_what_a_table_of_metrics_is_about_is_checked(result: sj.Result) -> None:
-    expected = "by='flow': unknown; expected run or group or class or application or link$"
+    expected = "by='flow': unknown; expected run, group, class, application or link$"
     calls: list[Callable[[Any], object]] = [
         result.table,
         result.summary,
@@ -167,7 +167,8 @@ def test_the_backend_is_passed_to_the_core(
     assert chosen == [name, None]
     assert named.provenance["backend"]["name"] == name
     assert_frame_equal(named.flows, default.flows)
-    names = " or ".join(_core.backend_names())
+    *others, last = _core.backend_names()
+    names = f"{', '.join(others)} or {last}"
     with pytest.raises(sj.ScenarioError, match=f"^on='x': unknown; expected {names}$"):
         sj.run(short, on="x")
 

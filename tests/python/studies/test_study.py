@@ -72,7 +72,7 @@ def test_every_study_names_arms_and_groups_that_exist(name: str) -> None:
         (
             'kind = "bars"',
             'kind = "bar"',
-            ': figure[0].kind "bar": unknown; expected bars or series or cdf or sweep or ellipse',
+            ': figure[0].kind "bar": unknown; expected bars, series, cdf, sweep or ellipse',
         ),
         ("replications = 2", "replications = ", ": cannot read study: Invalid value "),
         (
