@@ -169,17 +169,12 @@ impl Unsupported {
     /// plan may be one.
     #[must_use]
     pub fn with_places(mut self, place: impl Fn(&str) -> String) -> Self {
-        for feature in &mut self.features {
+        for mut feature in std::mem::take(&mut self.features) {
             feature.place = place(&feature.place);
-        }
-        let mut seen = Vec::new();
-        self.features.retain(|feature| {
-            let is_new = !seen.contains(feature);
-            if is_new {
-                seen.push(feature.clone());
+            if !self.features.contains(&feature) {
+                self.features.push(feature);
             }
-            is_new
-        });
+        }
         self
     }
 }

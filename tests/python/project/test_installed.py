@@ -106,8 +106,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the wheel with all extras of users into a new environment; return its programs."""
-    extras = {*metadata("sojourn").get_all("Provides-Extra", ()), "docs"} - {"dev"}
+    """Install the wheel with all extras but that of developers; return the programs.
+
+    Notebooks need that of the documentation.
+    """
+    extras = {*metadata("sojourn").get_all("Provides-Extra", ())} - {"dev"}
     return environment_with(wheel, tmp_path_factory.mktemp("installed"), extras)
 
 
