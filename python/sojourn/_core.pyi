@@ -43,7 +43,6 @@ __all__ = [
     "averaged_pings",
     "backend_concurrency",
     "backend_names",
-    "bootstrap_mean",
     "bootstrap_means",
     "cc_catalogue",
     "check_backend",
@@ -977,18 +976,6 @@ def parse_trace_bits_per_s(gaps_ms: str) -> int:
 def parse_size_bytes(text: str) -> int:
     """Convert a size such as ``64kb`` to bytes; prefixes are powers of 1024."""
 
-def bootstrap_mean(
-    values: Iterable[float],
-    *,
-    level: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 1,
-) -> tuple[float, float, float]:
-    """Return the mean and its percentile-bootstrap interval: mean, low, high.
-
-    For one value, low and high are nan.
-    """
-
 def bootstrap_means(
     samples: Iterable[Iterable[float]],
     *,
@@ -996,9 +983,9 @@ def bootstrap_means(
     resamples: int = 2000,
     seed: int = 1,
 ) -> list[tuple[float, float, float]]:
-    """Return what :func:`bootstrap_mean` returns of each sample.
+    """Return the mean of each sample and its percentile-bootstrap interval: mean, low, high.
 
-    Samples of one length take little more time than one of them.
+    For one value, low and high are nan. Samples of one length take little more time than one.
     """
 
 def version() -> str:

@@ -128,7 +128,6 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
     module.add_function(wrap_pyfunction!(run::run_one, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::check_part, module)?)?;
-    module.add_function(wrap_pyfunction!(statistics::bootstrap_mean, module)?)?;
     module.add_function(wrap_pyfunction!(statistics::bootstrap_means, module)?)?;
     module.add_function(wrap_pyfunction!(storage::add_derived_file, module)?)?;
     module.add_function(wrap_pyfunction!(storage::open_committed_file, module)?)?;

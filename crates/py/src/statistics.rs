@@ -8,28 +8,9 @@ use crate::errors::Failure;
 /// Mean, low and high.
 type Triple = (f64, f64, f64);
 
-/// Return the mean and its percentile-bootstrap interval: mean, low, high.
+/// Return the mean of each sample and its percentile-bootstrap interval: mean, low, high.
 ///
-/// For one value, low and high are nan.
-#[pyfunction]
-#[pyo3(signature = (values, *, level=0.95, resamples=2000, seed=1))]
-pub(crate) fn bootstrap_mean(
-    py: Python<'_>,
-    values: &Bound<'_, PyAny>,
-    level: f64,
-    resamples: u32,
-    seed: u64,
-) -> Result<Triple, Failure> {
-    let values = numbers(values)?;
-    let bootstrap = Bootstrap {
-        level,
-        resamples,
-        seed,
-    };
-    Ok(triple(py.detach(|| bootstrap.mean(&values))?))
-}
-
-/// Return what `bootstrap_mean` returns of each sample. Samples of one length take little more time than one of them.
+/// For one value, low and high are nan. Samples of one length take little more time than one of them.
 #[pyfunction]
 #[pyo3(signature = (samples, *, level=0.95, resamples=2000, seed=1))]
 pub(crate) fn bootstrap_means(

@@ -57,8 +57,8 @@ def test_a_scenario_tells_what_it_is() -> None:
         (lambda: _core.parse_time_s("5"), _core.ScenarioError, "the unit is missing"),
         (lambda: _core.parse_qdisc("codle"), _core.ScenarioError, 'did you mean "codel"?'),
         (lambda: _core.Outcome.load("/nowhere"), _core.ResultError, "does not exist; expected"),
-        (lambda: _core.bootstrap_mean([]), _core.SojournError, "no values"),
-        (lambda: _core.bootstrap_mean(["x"]), TypeError, "must be real number"),
+        (lambda: _core.bootstrap_means([[]]), _core.SojournError, "no values"),
+        (lambda: _core.bootstrap_means([["x"]]), TypeError, "must be real number"),
         (lambda: _core.Scenario.from_toml("\udce4"), UnicodeEncodeError, "surrogates"),
     ],
 )
@@ -184,12 +184,12 @@ def test_ctrl_c_keeps_what_has_finished() -> None:
 
 
 def test_one_value_has_no_interval() -> None:
-    mean, low, high = _core.bootstrap_mean([2.0])
+    ((mean, low, high),) = _core.bootstrap_means([[2.0]])
     assert mean == 2.0
     assert math.isnan(low)
     assert math.isnan(high)
     frame = pl.Series([1.0, 2.0, 3.0, 4.0])
-    assert _core.bootstrap_mean(frame) == _core.bootstrap_mean([1.0, 2.0, 3.0, 4.0])
+    assert _core.bootstrap_means([frame]) == _core.bootstrap_means([[1.0, 2.0, 3.0, 4.0]])
 
 
 def test_the_catalogue_reads_as_documented() -> None:
