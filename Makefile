@@ -15,6 +15,9 @@ PLAIN_ENGLISH := Makefile pyproject.toml '*.md' docs papers crates include examp
 # Tests that print tables of docs/validation.
 TCP_TESTS := micro_scenarios formulae random_loss survival congestion accurate_ecn l4s
 QUIC_TESTS := quic_short quic_slow_start quic_flow_control quic_marks
+# With the file that maturin gives to pyo3; without it, the extension would be compiled again after each clippy.
+CLIPPY = $(patsubst %,PYO3_CONFIG_FILE=%,$(wildcard $(CURDIR)/target/maturin/pyo3-config-$(shell rustc --print host-tuple)-*)) \
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
 # The columns of docs/validation/rfc7928.md.
 RFC_QUEUES := codel pie fq_codel cobalt red cake
 # The pages of docs/validation/rfc9743.md.
@@ -107,15 +110,16 @@ studies-full: setup ## Reproduce all published works at full scale and record ve
 	$(BIN)/python tools/studies.py --write target/studies-full --scale full
 
 # Cargo locks each profile by itself, and one crate at a time keeps one processor busy.
-compile: ## Compile all that make test runs: optimised programs beside tests and lints.
+compile: ## Compile all that make test runs: optimised programs and WebAssembly beside tests and lints.
 	@$(MAKE) --no-print-directory --jobs 2 compile-release compile-test
 
 compile-release:
 	cargo build --profile local --quiet -p sojourn-parity -p sojourn-bench --bin sojourn-parity --bin sojourn-bench
+	@$(MAKE) --no-print-directory wasm
 
 compile-test: setup
 	cargo test --workspace --quiet --no-run
-	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	$(CLIPPY)
 
 test-quick: $(PACKAGES) ## Check and test the files that differ from main; run it after every change.
 	@$(BIN)/python tools/quick.py
@@ -201,7 +205,7 @@ golden-update: setup ## Record the golden corpus again, after a deliberate chang
 check: setup ## Check generated files, formatting, lints, types, spelling and phrases.
 	$(PYTHON) tools/generate.py --check
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	$(CLIPPY)
 	$(BIN)/ruff format --check --quiet $(PYTHON_CODE)
 	$(BIN)/ruff check --quiet $(PYTHON_CODE)
 	$(BIN)/mypy
