@@ -28,6 +28,8 @@ use sojourn_scenario::plan::{Config, ConfigError, Traffic, controller};
 
 pub use agenda::{Agenda, Event};
 pub use packet::Packet;
+#[doc(hidden)]
+pub use world::run_on_wires;
 pub use world::{
     FlowStep, LinkStep, Simulation, TimedController, run, run_captured, run_controlled,
 };

@@ -1,7 +1,7 @@
 //! Receivers that are ahead of the network (ADR 23): the records are those of receivers whose packets arrive on wires.
 //!
-//! With 500 flows, the network keeps all wires, because arrivals on them trigger the prefetch of later flows. So the
-//! same flows, followed by 500 others that never start, are the reference.
+//! With 500 flows or more, and without events in the records, many packets are processed in one loop, after the network
+//! has passed them (ADR 43). So the same flows, followed by 500 others that never start, are run as well.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -11,10 +11,9 @@ use sojourn_records::Records;
 use sojourn_scenario::plan::{
     Config, Distribution, FlowConfig, Hop, Jitter, LinkConfig, Order, Shaper, Traffic,
 };
-use sojourn_sim::run;
+use sojourn_sim::{run, run_on_wires};
 use sojourn_transport::{CcKind, Reader, ReceiveBuffer, ReceiverParams, SenderParams};
 
-const MANY: usize = 500;
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
 /// A flow of CUBIC over link 0, with wires of different delays there and back.
@@ -60,16 +59,8 @@ fn config(queue: &str, rate: Rate, flows: Vec<FlowConfig>) -> Config {
 
 /// The records of a run with and without receivers ahead of the network; the first has fewer events.
 fn both(config: &Config) -> (Records, Records) {
-    let mut on_wires = config.clone();
-    let idle = |n| FlowConfig {
-        start: config.duration + MS(1),
-        start_jitter: Duration::ZERO,
-        ..flow(1_000 + n, MS(50))
-    };
-    on_wires.flows.extend((0..MANY as u64).map(idle));
     let ahead = run(config, &mut |_| true).unwrap().unwrap();
-    let mut reference = run(&on_wires, &mut |_| true).unwrap().unwrap();
-    reference.flows.truncate(config.flows.len());
+    let mut reference = run_on_wires(config).unwrap();
     assert!(
         ahead.agenda_events < reference.agenda_events,
         "no receiver is ahead: {} events",
@@ -79,15 +70,30 @@ fn both(config: &Config) -> (Records, Records) {
     (ahead, reference)
 }
 
-/// Compares both, and returns the records.
+/// The same, but without events and with so many flows that packets wait at receivers.
+fn with_many(config: &Config) -> Config {
+    let idle = |n: u64| FlowConfig {
+        start: config.duration + MS(1),
+        start_jitter: Duration::ZERO,
+        ..flow(1_000 + n, MS(50))
+    };
+    let mut many = config.clone();
+    many.flows.extend((0..500).map(idle));
+    many.keep_events = false;
+    many
+}
+
+/// Compares both, with packets that wait at receivers and without; returns the records with events.
 fn agree(config: &Config) -> Records {
-    let (ahead, reference) = both(config);
-    for (ahead, reference) in ahead.flows.iter().zip(&reference.flows) {
-        assert_eq!(ahead, reference);
+    for config in [&with_many(config), config] {
+        let (ahead, reference) = both(config);
+        for (ahead, reference) in ahead.flows.iter().zip(&reference.flows) {
+            assert_eq!(ahead, reference);
+        }
+        assert_eq!(ahead.links, reference.links);
+        assert!(ahead == reference, "other records differ");
     }
-    assert_eq!(ahead.links, reference.links);
-    assert!(ahead == reference, "other records differ");
-    ahead
+    both(config).0
 }
 
 /// The same, but run and warm-up end with intervals.
@@ -251,6 +257,50 @@ fn marks_delayed_acknowledgements_and_pacing() {
         let records = agree(&config("dualpi2", Rate::mbit(20), flows));
         assert!(records.flows[0].totals.received_packets > 500, "{cc}");
     }
+}
+
+#[test]
+fn hundreds_of_flows_of_which_some_end() {
+    let flows = (0..600).map(|n| FlowConfig {
+        start: MS(n),
+        stop: (n % 7 == 0).then(|| MS(1_000 + 3 * n)),
+        traffic: tcp(CcKind::Cubic, (n % 5 == 0).then_some(30_000 + 100 * n)),
+        ..flow(n, MS(10 + n % 90))
+    });
+    let config = Config {
+        duration: MS(3_000),
+        ..config("fq_codel", Rate::mbit(200), flows.collect())
+    };
+    let records = agree(&config);
+    let completed = records.flows.iter().filter(|f| f.completed.is_some());
+    assert!(completed.count() > 50);
+}
+
+/// Behind a wire, a receiver ignores what arrives after its sender has finished, so only the ways to process are compared.
+#[test]
+fn copies_arrive_when_the_transfer_is_over() {
+    let flows = (0..200).map(|n| FlowConfig {
+        start: MS(25 * n),
+        traffic: tcp(CcKind::Cubic, Some(20_000)),
+        ..flow(n, MS(40))
+    });
+    let mut config = config("pfifo", Rate::mbit(50), flows.collect());
+    config.links[0].line.duplicate = 0.5;
+    config.links[0].line.jitter = Some(Jitter {
+        spread: MS(40),
+        distribution: Distribution::Uniform,
+        order: Order::Free,
+    });
+    let mut at_once = run(&config, &mut |_| true).unwrap().unwrap();
+    let flows = at_once.flows.len();
+    at_once.events.clear();
+    // Timers of receivers that wait have no events.
+    at_once.agenda_events = 0;
+    let mut later = run(&with_many(&config), &mut |_| true).unwrap().unwrap();
+    later.flows.truncate(flows);
+    later.agenda_events = 0;
+    assert_eq!(later.flows, at_once.flows);
+    assert!(later == at_once, "other records differ");
 }
 
 #[test]

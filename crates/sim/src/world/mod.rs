@@ -9,6 +9,7 @@ mod links;
 mod media;
 mod one_way;
 mod prefetch;
+mod receptions;
 mod simulation;
 
 use std::collections::VecDeque;
@@ -34,6 +35,7 @@ use crate::unsupported;
 use applications::Gather;
 use arrivals::{Arrivals, Following};
 use control::Control;
+use receptions::Receptions;
 
 pub use simulation::{FlowStep, LinkStep, Simulation};
 
@@ -98,7 +100,7 @@ pub fn run_controlled<'a>(
     capture: Option<CaptureOutput<'a>>,
     keep_going: &mut dyn FnMut(Instant) -> bool,
 ) -> Result<Option<Records>, ConfigError> {
-    let mut world = World::new(&RunConfig::Borrowed(config), capture)?;
+    let mut world = World::new(&RunConfig::Borrowed(config), capture, true)?;
     if let Some((controller, interval)) = controller {
         world.add_controller(controller, interval);
     }
@@ -107,10 +109,23 @@ pub fn run_controlled<'a>(
     Ok(finished.then(|| world.finish()))
 }
 
+/// Simulates `config` as [`run`] does, but with an event for each packet that reaches a receiver: the reference of
+/// receivers that are ahead.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_on_wires(config: &Config) -> Result<Records, ConfigError> {
+    let mut world = World::new(&RunConfig::Borrowed(config), None, false)?;
+    world.run(&mut |_| true);
+    Ok(world.finish())
+}
+
 impl<'a> World<'a> {
+    /// The network at time zero; `ahead`: receivers are ahead of it where they can be.
     fn new(
         config: &RunConfig<'a>,
         capture: Option<CaptureOutput<'a>>,
+        ahead: bool,
     ) -> Result<Self, ConfigError> {
         config.check()?;
         if let Some(Feature { place, what }) = unsupported(config).next() {
@@ -148,13 +163,14 @@ impl<'a> World<'a> {
             applications: Applications::default(),
             arrivals: Arrivals::new(),
             following: Following::new(),
+            receptions: Receptions::new(),
             outbox: Outbox::default(),
             before: vec![LinkCounters::default(); config.links.len()],
             control: None,
             until_question: EVENTS_PER_QUESTION,
             handled_by_question: EVENTS_PER_QUESTION.into(),
         };
-        let ways = world.find_ways(config)?;
+        let ways = world.find_ways(config, ahead)?;
         let (wires, uneven) = (world.wires.len(), world.lines.len());
         let media = world.add_media();
         let paced = config.flows.iter().map(|flow| is_paced(&flow.traffic));
@@ -217,7 +233,7 @@ impl<'a> World<'a> {
     }
 
     /// The way there and back of each flow.
-    fn find_ways(&mut self, config: &Config) -> Result<Vec<Way>, ConfigError> {
+    fn find_ways(&mut self, config: &Config, ahead: bool) -> Result<Vec<Way>, ConfigError> {
         if config.flows.len() > MAX_INDEX as usize {
             return Err(ConfigError {
                 place: "flows".to_owned(),
@@ -227,21 +243,39 @@ impl<'a> World<'a> {
         let passages = self.add_lines();
         let mut ways = Vec::with_capacity(config.flows.len());
         for flow in &config.flows {
-            ways.push(self.find_way(flow, &passages)?);
+            ways.push(self.find_way(flow, &passages, ahead)?);
         }
+        self.routes.order_wires();
         self.wires.extend(self.routes.wire_delays().map(Wire::new));
+        for &((_, reverse), lead) in &ways {
+            if lead != 0
+                && let Step::Wire(wire) = self.routes.step(reverse)
+            {
+                self.receptions.add_wire(self.wires[wire as usize].delay);
+            }
+        }
         Ok(ways)
     }
 
     /// The way there and back of a flow.
-    fn find_way(&mut self, flow: &FlowConfig, passages: &[Passage]) -> Result<Way, ConfigError> {
+    fn find_way(
+        &mut self,
+        flow: &FlowConfig,
+        passages: &[Passage],
+        ahead: bool,
+    ) -> Result<Way, ConfigError> {
         let known = self.leads.len();
-        if let Traffic::Tcp { .. } = flow.traffic
-            && !self.prefetches_flows()
+        let end = if self.lets_receivers_wait() {
+            Step::Ahead
+        } else {
+            Step::End
+        };
+        if ahead
+            && let Traffic::Tcp { .. } = flow.traffic
             && known < usize::from(u16::MAX)
             && let Some((forward, reverse, lead)) =
                 self.routes
-                    .add_ahead(&flow.forward, &flow.reverse, passages)?
+                    .add_ahead(&flow.forward, &flow.reverse, passages, end)?
         {
             let place = self.leads.iter().position(|&other| other == lead);
             let place = place.unwrap_or_else(|| {
@@ -288,8 +322,13 @@ impl<'a> World<'a> {
             while !self.arrivals.is_empty() && self.agenda.is_past_arrivals(self.now) {
                 self.deliver_arrivals();
             }
-            let Some((at, event)) = self.agenda.next_until(until) else {
-                break;
+            let end = until.min(self.receptions.until());
+            let Some((at, event)) = self.agenda.next_until(end) else {
+                if self.receptions.is_empty() {
+                    break;
+                }
+                self.process_receptions(Instant::MAX);
+                continue;
             };
             debug_assert!(self.now <= at, "{event:?} was scheduled in the past");
             self.now = at;
@@ -353,14 +392,21 @@ impl<'a> World<'a> {
             Event::Control => return self.on_control(),
             Event::Queue(id) => self.on_queue_timer(id),
             Event::Start(id) => self.on_start(id),
-            Event::Stop(id) => self.on_stop(id),
+            Event::Stop(id) => {
+                self.process_receptions(self.now);
+                self.on_stop(id);
+            }
             Event::Sender(id) => return self.on_sender(id),
-            Event::Receiver(id) => return self.on_receiver(id),
+            Event::Receiver(id) => return self.on_receiver_event(id),
             Event::Sample => {
+                self.process_receptions(self.now);
                 self.ask_next();
                 return self.on_sample();
             }
-            Event::Measure => self.begin_measuring(),
+            Event::Measure => {
+                self.process_receptions(self.now);
+                self.begin_measuring();
+            }
             Event::Write(id) => self.on_write(id),
         }
         None
@@ -521,6 +567,7 @@ struct World<'a> {
     applications: Applications,
     arrivals: Arrivals,
     following: Following,
+    receptions: Receptions,
     outbox: Outbox,
     before: Vec<LinkCounters>,
     control: Option<Box<Control>>,

@@ -59,7 +59,7 @@ impl Simulation {
     /// As [`run`](super::run).
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         Ok(Self {
-            world: World::new(&RunConfig::Shared(Arc::new(config)), None)?,
+            world: World::new(&RunConfig::Shared(Arc::new(config)), None, true)?,
             finished: false,
             changes: 0,
         })
