@@ -20,7 +20,7 @@
 //! |---|---|---|
 //! | flows hashed with `SplitMix64` | the filter's hash | which flows collide |
 //! | all classes are alike and there from the start | each is added, with a quantum of its own | no weights |
-//! | the packet that waits for its class's next turn has left the leaf | a leaf that can show it keeps it (`pfifo`) | a full leaf has room for one more |
+//! | a leaf that cannot show the packet that waits for its class's next turn (`codel`) has lost it | the packet still counts | at its limit such a leaf has room for one more |
 //! | a leaf that holds packets back lets the next class send | nothing is sent until it does | – |
 
 use sojourn_net::{Bytes, Instant, Packet, Rate, Rng};

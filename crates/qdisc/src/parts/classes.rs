@@ -213,7 +213,7 @@ impl<Q: Qdisc<P>, P: Packet> Classes<Q, P> {
 
     /// The size of the packet that the class sends next, if it has one that may go.
     ///
-    /// Its queue has decided on this packet then: a law that looks at delays sees those of now.
+    /// A queue that cannot show it has decided on this packet then: a law that looks at delays sees those of now.
     #[inline]
     pub(crate) fn peek(
         &mut self,
@@ -221,12 +221,15 @@ impl<Q: Qdisc<P>, P: Packet> Classes<Q, P> {
         now: Instant,
         obs: &mut dyn Observer<P>,
     ) -> Option<Bytes> {
-        if self.each[class].head.is_none() {
-            let id = self.id(class);
-            let of = &mut self.each[class];
-            of.head = of.queue.dequeue(now, &mut InClass { id, obs });
-            self.settle(class);
+        match self.head(class) {
+            Peek::Head(size) => return Some(size),
+            Peek::Empty => return None,
+            Peek::Dequeues => {}
         }
+        let id = self.id(class);
+        let of = &mut self.each[class];
+        of.head = of.queue.dequeue(now, &mut InClass { id, obs });
+        self.settle(class);
         self.each[class].head.as_ref().map(P::size)
     }
 
