@@ -211,7 +211,7 @@ check: setup ## Check generated files, formatting, lints, types, spelling and ph
 	$(BIN)/mypy
 	MYPYPATH=tests/golden $(BIN)/mypy tests/golden/golden.py
 	$(BIN)/mypy benches/python_queue.py benches/live.py benches/agreement.py benches/sweeps.py benches/cluster.py benches/instructions.py benches/gym.py benches/browser.py
-	$(BIN)/mypy tests/parity/compact.py tests/parity/draw.py tests/ns3/record.py
+	$(BIN)/mypy tests/parity/compact.py tests/parity/draw.py tests/ns3/record.py tests/vectors/readers/windows.py
 	MYPYPATH=tests/ns3 $(BIN)/mypy tests/ns3/replay.py tests/vectors/readers/vectors.py tests/vectors/tools/windows.py
 	$(BIN)/python -m mypy.stubtest sojourn._core
 	$(BIN)/python tools/metrics_doc.py --check

@@ -5,13 +5,17 @@
 //! must be sent by the model too, in the same order, at the same time, with the same sequence or
 //! acknowledgement number, PSH flag and SACK blocks.
 //!
-//! The congestion window must change as the kernel's, which `tests/vectors/windows` has.
+//! The congestion window must change as the kernel's, which `tests/vectors/windows` has; the reader of these files
+//! compares.
 //!
 //! The phase of the kernel's timer wheel relative to the connection is given for each run.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod middlebox;
+#[expect(unreachable_pub, reason = "a file for use in other programs")]
+#[path = "../../../tests/vectors/readers/windows.rs"]
+mod reader;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -173,6 +177,15 @@ fn check(scenario: &Scenario) {
     check_windows(scenario, &lab.windows, compared_to);
 }
 
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a time of a run, or the largest number"
+)]
+fn micros(ms: f64) -> u64 {
+    (1_000.0 * ms).round() as u64
+}
+
 /// Compares the windows of the kernel, sampled every millisecond, with ours up to a time.
 fn check_windows(scenario: &Scenario, ours: &[(f64, u32, Option<u32>)], to: f64) {
     let name = scenario.name;
@@ -183,26 +196,16 @@ fn check_windows(scenario: &Scenario, ours: &[(f64, u32, Option<u32>)], to: f64)
     assert_eq!(vector["control"], scenario.cc.name());
     let events = vector["events"].as_array().unwrap().iter();
     let windows = events.filter(|event| event[1] == "window");
-    let mut compared = 0;
-    for event in windows {
-        let ms = event[0].as_f64().unwrap() / 1_000.0;
-        if ms > to {
-            break;
-        }
-        let kernel = (event[2].as_u64(), event[3].as_u64());
-        // What was in force at some time in the millisecond before the sample.
-        let (from, until) = (ms - 1.0 - tolerance_ms(ms), ms + tolerance_ms(ms));
-        let first = ours.iter().rposition(|&(at, ..)| at <= from).unwrap_or(0);
-        let in_force = ours[first..].iter().take_while(|&&(at, ..)| at <= until);
-        let mut in_force =
-            in_force.map(|&(_, cwnd, ssthresh)| (Some(cwnd.into()), ssthresh.map(u64::from)));
-        assert!(
-            in_force.any(|window| window == kernel),
-            "{name}: window of the kernel at {ms} ms: {kernel:?}; ours: {:?}",
-            &ours[first..]
-        );
-        compared += 1;
-    }
+    let number = |value: &Value| value.as_u64().unwrap();
+    let kernel: Vec<reader::Window> = windows
+        .map(|event| (number(&event[0]), number(&event[2]), event[3].as_u64()))
+        .collect();
+    let ours: Vec<reader::Window> = ours
+        .iter()
+        .map(|&(ms, cwnd, ssthresh)| (micros(ms), cwnd.into(), ssthresh.map(u64::from)))
+        .collect();
+    assert_eq!(reader::check(&kernel, &ours, micros(to)), None, "{name}");
+    let compared = kernel.iter().filter(|row| row.0 <= micros(to)).count();
     assert!(compared > 1, "{name}: {compared} windows");
 }
 

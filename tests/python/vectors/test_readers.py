@@ -30,6 +30,7 @@ def load(path: Path) -> ModuleType:
 
 
 reader = load(VECTORS / "readers" / "vectors.py")
+windows = load(VECTORS / "readers" / "windows.py")
 
 
 @cache
@@ -111,7 +112,31 @@ def test_the_files_have_the_format(folder: str, schema: str, files: int) -> None
 
 
 def test_the_windows_are_those_of_the_logs() -> None:
-    windows = load(VECTORS / "tools" / "windows.py")
-    for name, arguments in windows.runs().items():
+    writer = load(VECTORS / "tools" / "windows.py")
+    for name, arguments in writer.runs().items():
         text = (VECTORS / "windows" / f"{name}.json").read_text()
-        assert text == windows.vector(name, arguments), name
+        assert text == writer.vector(name, arguments), name
+
+
+CONNECTIONS = sorted(f"windows/{path.stem}" for path in (VECTORS / "windows").glob("*.json"))
+
+
+@pytest.mark.parametrize("name", CONNECTIONS)
+def test_windows_that_are_played_back_are_those_of_the_kernel(name: str) -> None:
+    kernel = windows.windows(vector(name))
+    assert len(kernel) > 1
+    assert windows.check(vector(name), kernel) is None
+
+
+def test_windows_that_are_one_segment_larger_are_found_at_the_first() -> None:
+    one = vector("windows/one20")
+    kernel = windows.windows(one)
+    at, cwnd, ssthresh = kernel[20]
+    wrong = [*kernel[:20], *(row._replace(cwnd=row.cwnd + 1) for row in kernel[20:])]
+    with_threshold = f"with threshold {ssthresh or 0}"
+    assert windows.check(one, wrong) == (
+        f"at {at} us: expected window {cwnd} {with_threshold}, "
+        f"got window {cwnd + 1} {with_threshold}"
+    )
+    assert windows.check(one, wrong, until=at - 1) is None
+    assert windows.check(one, []).endswith("got window 0 with threshold 0")

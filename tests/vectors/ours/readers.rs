@@ -1,11 +1,13 @@
 //! The readers in Rust, C and Go find no difference in the queues of Sojourn, and the first wrong packet of a CoDel
-//! that sends what it should drop. `tests/python/vectors` tests the reader in Python.
+//! that sends what it should drop. `windows.rs` tests those of congestion windows, `tests/python/vectors` those in
+//! Python.
 //!
 //! Without the compiler of a language, its test is skipped.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod queue;
+mod windows;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
