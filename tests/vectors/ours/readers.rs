@@ -82,7 +82,7 @@ fn vectors() -> Vec<Vector> {
     });
     paths.sort();
     let vectors: Vec<_> = paths.iter().filter_map(|path| Vector::read(path)).collect();
-    assert!(vectors.len() >= 28, "{} vectors", vectors.len());
+    assert!(vectors.len() >= 35, "{} vectors", vectors.len());
     vectors
 }
 

@@ -42,6 +42,8 @@ class Case:
     runs: int = 1
     # What makes the queue, if it takes several commands; `tc` then is Sojourn's text for the same.
     commands: tuple[str, ...] = ()
+    # The first version of Linux that has the queue.
+    since: tuple[int, int] = (6, 1)
     # The kernel module of the queue, if it is one of Sojourn's.
     module: str = ""
     # Whether the queue does something periodically from when it is made.
@@ -184,6 +186,81 @@ EBB = [
         Phase(600, 0.3, (0,)),
     ],
 ]
+
+# The same kinds of flows, each with a priority of its own: AF32, best effort, AF11 and EF.
+BANDED = [
+    with_tos(flow, (dscp << 2,))
+    for flow, dscp in zip(HEAVY_AND_SPARSE, (28, 0, 10, 46), strict=True)
+]
+
+# ECT(1) that builds a queue, bulk that can and cannot be marked, and a sparse flow.
+COUPLED = [
+    [
+        Phase(400, 0.2, (0,), tos=(ECT_1,)),
+        Phase(900, 0.6, (0,), burst=4, tos=(ECT_1, ECT_1, CE)),
+        Phase(500, 0.1, (0,), MIXED, burst=2, tos=(ECT_1,)),
+        Phase(900, 0.45, (0,), MIXED, burst=3, tos=(ECT_1,)),
+    ],
+    [
+        Phase(300, 0.5, (1,), tos=(ECT_0,)),
+        Phase(1200, 0.5, (1,), burst=2, tos=(ECT_0, NOT_ECT)),
+        Phase(300, 0.2, (1,), tos=(NOT_ECT,)),
+        Phase(900, 0.5, (1,), MIXED, burst=6, tos=(ECT_0, NOT_ECT)),
+    ],
+    [Phase(2700, 0.15, (2,), (576, 1000), burst=2)],
+]
+
+# More of either kind than the link carries.
+OVERLOAD = [
+    [Phase(300, 0.3, (0,), tos=(ECT_1,)), Phase(1600, 1.0, (0,), burst=2, tos=(ECT_1,))],
+    [
+        Phase(300, 0.6, (1,), tos=(NOT_ECT,)),
+        Phase(1600, 0.6, (1,), burst=3, tos=(ECT_0, NOT_ECT)),
+    ],
+]
+
+# Ten seconds of few and of many drops: adaptive RED moves its probability up and down.
+TIDES = [
+    Phase(2500, 1.25, burst=3),
+    Phase(1500, 0.7, burst=4),
+    Phase(2500, 1.6, burst=3),
+    Phase(2500, 1.03, burst=2),
+]
+
+
+def below(*commands: str) -> tuple[str, ...]:
+    """Give the commands of tc that make a queue with classes below the class of the link."""
+    return tuple(f"tc {words.replace(' add ', ' add dev r1 ', 1)}" for words in commands)
+
+
+def prio(parameters: str, *leaves: str) -> tuple[str, ...]:
+    """Give the commands that make prio with these leaves."""
+    return below(
+        f"qdisc add parent 1:1 handle 10: prio {parameters}".strip(),
+        *(f"qdisc add parent 10:{n} handle {100 + n}: {leaf}" for n, leaf in enumerate(leaves, 1)),
+    )
+
+
+def drr(flows: int, quantum: int, leaf: str) -> tuple[str, ...]:
+    """Give the commands that make drr with a class for each flow."""
+    commands = ["qdisc add parent 1:1 handle 10: drr"]
+    for flow in range(flows):
+        name, match = f"10:{flow + 1}", f"match ip dport {2000 + flow} 0xffff"
+        commands += [
+            f"class add parent 10: classid {name} drr quantum {quantum}",
+            f"qdisc add parent {name} handle {101 + flow}: {leaf}",
+            f"filter add parent 10: protocol ip prio 1 u32 {match} flowid {name}",
+        ]
+    return below(*commands)
+
+
+def pfifo_fast(limit: int) -> tuple[str, ...]:
+    """Give the commands that make pfifo_fast, whose limit is that of its device."""
+    return (
+        f"ip link set dev r1 txqueuelen {limit}",
+        *below("qdisc add parent 1:1 handle 10: pfifo_fast"),
+    )
+
 
 # This number of runs gives the standard deviation within one part in seven.
 RUNS = 24
@@ -348,6 +425,62 @@ CASES = [
         rate_mbit=None,
     ),
     Case(
+        "prio",
+        "prio at its defaults: three bands in strict order, each with a small FIFO.",
+        "prio leaf pfifo limit 30",
+        mixture(60, RATE_MBIT, BANDED),
+        commands=prio("", *["pfifo limit 30"] * 3),
+    ),
+    Case(
+        "prio_map",
+        "prio with four bands, a map of its own, and other queues in the bands.",
+        "prio bands 4 priomap 1 2 3 2 0 2 2 0 1 1 1 1 1 1 1 1 "
+        "leaf pfifo limit 20 / codel / bfifo limit 20000 / pfifo_head_drop limit 15",
+        mixture(61, RATE_MBIT, BANDED),
+        commands=prio(
+            "bands 4 priomap 1 2 3 2 0 2 2 0 1 1 1 1 1 1 1 1",
+            "pfifo limit 20",
+            "codel",
+            "bfifo limit 20000",
+            "pfifo_head_drop limit 15",
+        ),
+    ),
+    Case(
+        "pfifo_fast",
+        "pfifo_fast on a device of 40 packets, whose places become free 16 at a time.",
+        "pfifo_fast limit 40",
+        mixture(62, RATE_MBIT, BANDED),
+        commands=pfifo_fast(40),
+    ),
+    Case(
+        "pfifo_fast_short",
+        "pfifo_fast on a device of 20 packets, whose places become free one by one.",
+        "pfifo_fast limit 20",
+        mixture(63, RATE_MBIT, BANDED),
+        commands=pfifo_fast(20),
+    ),
+    Case(
+        "drr",
+        "DRR with a class for each flow, a quantum of a packet, and FIFOs that overflow.",
+        "drr quantum 1514 leaf pfifo limit 30",
+        mixture(64, RATE_MBIT, HEAVY_AND_SPARSE),
+        commands=drr(4, 1514, "pfifo limit 30"),
+    ),
+    Case(
+        "drr_quantum",
+        "DRR with a quantum below the size of most packets: deficits are carried over.",
+        "drr quantum 400 leaf bfifo limit 20000",
+        mixture(65, RATE_MBIT, HEAVY_AND_SPARSE),
+        commands=drr(4, 400, "bfifo limit 20000"),
+    ),
+    Case(
+        "drr_codel",
+        "DRR with CoDel in each class, which drops when the size of the next packet is asked for.",
+        "drr quantum 1000 leaf codel",
+        mixture(66, RATE_MBIT, HEAVY_AND_SPARSE),
+        commands=drr(4, 1000, "codel"),
+    ),
+    Case(
         "red",
         "RED at the thresholds of tc.",
         "red limit 60000 avpkt 1000 bandwidth 4mbit",
@@ -366,6 +499,21 @@ CASES = [
         "RED between bursts: below htb its average does not decay while nothing waits.",
         "red limit 60000 min 5000 max 15000 avpkt 1000 burst 12 probability 0.1 bandwidth 4mbit",
         traffic(42, RATE_MBIT, [Phase(150, 1.3, burst=4), Phase(200, 0)] * 8),
+        runs=RUNS,
+    ),
+    Case(
+        "ared",
+        "Adaptive RED at the thresholds of tc: its probability rises and falls.",
+        "red limit 60000 avpkt 1000 bandwidth 4mbit adaptive",
+        traffic(67, RATE_MBIT, TIDES),
+        runs=RUNS,
+    ),
+    Case(
+        "ared_ecn",
+        "Adaptive RED that marks, but drops above the larger threshold.",
+        "red limit 90000 min 8000 max 32000 avpkt 1000 burst 24 probability 0.05 "
+        "bandwidth 4mbit ecn harddrop adaptive",
+        traffic(68, RATE_MBIT, with_tos(TIDES, (NOT_ECT, ECT_0, ECT_1))),
         runs=RUNS,
     ),
     Case(
@@ -416,5 +564,38 @@ CASES = [
         "fq_pie target 10ms",
         mixture(38, RATE_MBIT, [shorter(flow, 0.7) for flow in HEAVY_AND_SPARSE]),
         runs=RUNS,
+    ),
+    Case(
+        "dualpi2",
+        "DualPI2 at its defaults: L4S, and classic flows that can or cannot be marked.",
+        "dualpi2",
+        mixture(70, RATE_MBIT, COUPLED),
+        runs=RUNS,
+        since=(6, 17),
+    ),
+    Case(
+        "dualpi2_overload",
+        "DualPI2 in overload: both queues drop.",
+        "dualpi2",
+        mixture(71, RATE_MBIT, OVERLOAD),
+        runs=RUNS,
+        since=(6, 17),
+    ),
+    Case(
+        "dualpi2_enqueue",
+        "DualPI2 that signals on arrival, with all ECT in L, where the step needs three packets.",
+        "dualpi2 drop_enqueue any_ect min_qlen_step 3",
+        mixture(72, RATE_MBIT, COUPLED),
+        runs=RUNS,
+        since=(6, 17),
+    ),
+    Case(
+        "dualpi2_parameters",
+        "DualPI2 with other gains, coupling, step and share, and no drops from L in overload.",
+        "dualpi2 limit 60 target 5ms tupdate 8ms alpha 0.5 beta 5 coupling_factor 3 "
+        "step_thresh 4ms classic_protection 25 overflow",
+        mixture(73, RATE_MBIT, OVERLOAD),
+        runs=RUNS,
+        since=(6, 17),
     ),
 ]

@@ -4,9 +4,12 @@
 
     record.py --kernel ./linux [--out tests/vectors] [NAME…]
     record.py --kernel ./linux --modules FOLDER [NAME…]
+    record.py --kernel ./linux --tc FOLDER NAME…
 
-With ``--modules``, the queues are the kernel modules of Sojourn and the traces those of
-``modules.py``; FOLDER holds the modules and the plug-ins of ``tc``.
+Cases that the kernel is too old for are left out.
+``--tc`` names the folder of a ``tc`` that knows their queues. With ``--modules``, the queues are
+the kernel modules of Sojourn and the traces those of ``modules.py``; FOLDER holds the modules and
+the plug-ins of ``tc``.
 
 The kernel is a User-Mode Linux with CONFIG_UML_TIME_TRAVEL_SUPPORT (README.md lists the options);
 a C compiler, ``ip`` and ``tc`` are taken from the host. Nothing needs root.
@@ -46,33 +49,47 @@ LINE_LENGTH = 110
 CLOCK_GRAIN_NS = 1_000
 
 
-def init_script(
-    case: Case, replay: Path, folder: Path, end_ns: int, modules: Path | None = None
-) -> str:
+@dataclass(frozen=True)
+class Machine:
+    """What boots, and what it runs."""
+
+    kernel: Path
+    replay: Path
+    # The folders of the modules of Sojourn, and of a ``tc`` other than the host's.
+    modules: Path | None = None
+    tc: Path | None = None
+
+    def version(self) -> tuple[int, ...]:
+        """Give the first two numbers of the version of the kernel."""
+        words = [self.kernel, "--version"]
+        text = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout
+        return tuple(map(int, text.split(".")[:2]))
+
+
+def init_script(case: Case, machine: Machine, folder: Path, end_ns: int) -> str:
     """Set up client, router and server in a row; the queue is the router's."""
-    load = ""
+    load, replay, modules = "", machine.replay, machine.modules
+    path = f"{machine.tc}:" if machine.tc else ""
     if case.module:
         load = (
             f"export TC_LIB_DIR={modules}/tc\n"
             f"{replay} load {modules}/{case.module}.ko '{SEEDS.get(case.module, '')}' || exit"
         )
-    if case.commands:
-        queue = " && ".join(case.commands)
-    elif case.rate_mbit is None:
-        queue = f"tc qdisc add dev r1 root handle {LEAF} {case.tc}"
-    else:
+    place = "root" if case.rate_mbit is None else "parent 1:1"
+    queue = " && ".join(case.commands or [f"tc qdisc add dev r1 {place} handle {LEAF} {case.tc}"])
+    if case.rate_mbit is not None:
         shaper = f"rate {case.rate_mbit}mbit burst 1 cburst 1 quantum {MTU}"
         queue = "\n".join(
             [
                 "tc qdisc add dev r1 root handle 1: htb default 1",
                 f"tc class add dev r1 parent 1: classid 1:1 htb {shaper}",
                 f"{replay} now >made",
-                f"tc qdisc add dev r1 parent 1:1 handle {LEAF} {case.tc}",
+                queue,
             ]
         )
     runs = "\n".join(run_script(replay, queue, end_ns, run) for run in range(case.runs))
     return f"""#!/bin/sh
-export PATH=/usr/sbin:/usr/bin:/sbin:/bin
+export PATH={path}/usr/sbin:/usr/bin:/sbin:/bin
 # This kernel does not keep the upper halves of vector registers, on which printf of glibc relies.
 export GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2,-AVX512F,-AVX512VL,-AVX2_Usable
 mount -t proc proc /proc; mount -t sysfs sysfs /sys
@@ -118,16 +135,16 @@ tc qdisc del dev r1 root
 """
 
 
-def boot(kernel: Path, replay: Path, case: Case, modules: Path | None) -> dict[str, str]:
+def boot(machine: Machine, case: Case) -> dict[str, str]:
     """Run one case in a machine of its own; give the files that it left."""
     folder = Path(tempfile.mkdtemp(prefix="vectors-"))
     lines = (f"{p.t_ns} {p.flow} {p.size} {p.tos} {p.kind}\n" for p in case.packets)
     (folder / "trace").write_text("".join(lines))
     end_ns = case.packets[-1].t_ns + case.drain_ns
     init = folder / "init.sh"
-    init.write_text(init_script(case, replay, folder, end_ns, modules))
+    init.write_text(init_script(case, machine, folder, end_ns))
     init.chmod(0o755)
-    start(kernel, folder, init)
+    start(machine.kernel, folder, init)
     if not (folder / "status").exists():
         log = (folder / "log").read_text() if (folder / "log").exists() else ""
         sys.exit(f"{case.name}: the machine stopped early, see {folder}\n{log}")
@@ -214,11 +231,11 @@ def collect(case: Case, printed: dict[str, str]) -> Run:
         sys.exit(f"{case.name}: {len(arrivals)} of {len(case.packets)} packets arrived")
     drops = [number for number in range(len(arrivals)) if number not in left]
     marks = [n for n, tos in sorted(left.items()) if is_ce(tos) and not is_ce(arrivals[n][3])]
-    if case.commands:
+    if case.tc.startswith("htb"):
         counters = tree_counters(case, printed["text"], printed["classes"])
     else:
         leaf = next(q for q in json.loads(printed["counters"]) if q.get("handle") == LEAF)
-        counters = leaf_counters(leaf)
+        counters = leaf_counters(leaf) | class_counters(case, printed["classes"])
     if counters["drops"] != len(drops) or counters["packets"] != len(left):
         sys.exit(f"{case.name}: the kernel counted otherwise: {counters}, {len(drops)} drops")
     if counters["qlen"]:
@@ -227,9 +244,7 @@ def collect(case: Case, printed: dict[str, str]) -> Run:
     return Run(events, drops, marks, counters, delays_ns)
 
 
-def measure(
-    kernel: Path, replay: Path, case: Case, modules: Path | None
-) -> tuple[dict[str, str], list[Run]]:
+def measure(machine: Machine, case: Case) -> tuple[dict[str, str], list[Run]]:
     """Boot the kernel and let the case run; if once, in several kernels until two agree.
 
     Two kernels hash the flows with other keys: if they agree, no two flows share a queue. Their
@@ -237,7 +252,7 @@ def measure(
     """
     before: list[Run] = []
     for _ in range(ATTEMPTS):
-        files = boot(kernel, replay, case, modules)
+        files = boot(machine, case)
         runs = [
             collect(case, {name: files[f"{name}.{run}"] for name in PRINTED})
             for run in range(case.runs)
@@ -281,6 +296,22 @@ def leaf_counters(leaf: dict[str, int]) -> dict[str, int]:
     return {key: value for key, value in leaf.items() if key not in skipped}
 
 
+def setup(text: str) -> str:
+    """Give the line of ``tc -d qdisc show`` about the queue on the link, or the last one."""
+    lines = [line.strip() for line in text.strip().splitlines()]
+    return ([line for line in lines if f" {LEAF} parent 1:1" in line] or lines)[-1]
+
+
+def class_counters(case: Case, classes: str) -> dict[str, list[dict[str, int]]]:
+    """Give the counters of the bands of ``prio`` or the classes of ``drr``, in their order."""
+    kind = case.tc.split()[0]
+    if kind not in CLASSES:
+        return {}
+    blocks = classes.split(f"class {kind} {LEAF}")[1:]
+    blocks.sort(key=lambda block: int(block.split()[0], 16))
+    return {CLASSES[kind]: [numbers(SENT, block, SENT_NAMES) for block in blocks]}
+
+
 def tree_counters(case: Case, text: str, classes: str) -> dict[str, Any]:
     """Give the counters of a tree and of its classes, in the order in which they were made.
 
@@ -300,6 +331,9 @@ def tree_counters(case: Case, text: str, classes: str) -> dict[str, Any]:
     names = [words[words.index("classid") + 1] for words in made]
     return {**direct, **numbers(SENT, whole, SENT_NAMES), "classes": [found[n] for n in names]}
 
+
+# What the statistics of Sojourn call the classes of a queue.
+CLASSES = {"prio": "bands", "drr": "classes"}
 
 # `tc` 6.1 does not always print the packets of the backlog of a class; a tree is empty at the end.
 SENT = r"Sent (\d+) bytes (\d+) pkt \(dropped (\d+), overlimits (\d+) requeues \d+\)\s+backlog (0)b"
@@ -360,6 +394,7 @@ def main() -> None:
     parser.add_argument("--kernel", required=True, type=Path, help="a User-Mode Linux")
     parser.add_argument("--out", type=Path, help="where the vectors go, instead of tests/vectors")
     parser.add_argument("--modules", type=Path, help="where the modules are; record their cases")
+    parser.add_argument("--tc", type=Path, help="the folder of a tc, instead of the host's")
     parser.add_argument("names", nargs="*", metavar="NAME", help="which; all if none is given")
     args = parser.parse_args()
     modules = args.modules and args.modules.resolve()
@@ -371,17 +406,23 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as build:
         replay = Path(build) / "replay"
         subprocess.run(["cc", "-O2", "-static", "-o", replay, HERE / "replay.c"], check=True)
+        tc = args.tc and args.tc.resolve()
+        machine = Machine(args.kernel.resolve(), replay, modules, tc)
+        version = machine.version()
         for case in cases:
             if args.names and case.name not in args.names:
                 continue
-            files, runs = measure(args.kernel.resolve(), replay, case, modules)
+            if case.since > version:
+                print(f"{case.name}: needs Linux {'.'.join(map(str, case.since))}")
+                continue
+            files, runs = measure(machine, case)
             vector = {
                 "schema": "sojourn-qdisc-vector/1",
                 "name": case.name,
                 "about": case.about,
                 "qdisc": case.tc,
                 **({"commands": list(case.commands)} if case.commands else {}),
-                "setup": files["setup"].strip().splitlines()[-1].strip(),
+                "setup": setup(files["setup"]),
                 "kernel": "Linux " + files["kernel"].strip(),
                 "mtu": MTU,
                 "rate_bps": case.rate_mbit and case.rate_mbit * 1_000_000,
