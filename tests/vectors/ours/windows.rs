@@ -21,7 +21,12 @@ const NEVER: usize = 100_000;
 
 fn windows(path: &Path) -> Vec<Window> {
     let json: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-    assert_eq!(json["schema"], "sojourn-window-vector/1", "{path:?}");
+    assert_eq!(
+        json["schema"],
+        "sojourn-window-vector/1",
+        "{}",
+        path.display()
+    );
     let rows = json["events"].as_array().unwrap().iter();
     rows.filter(|row| row[1] == "window")
         .map(|row| {
@@ -94,7 +99,7 @@ fn play(program: &Path, by_name: bool) {
     };
     for path in files() {
         let rows = windows(&path).len().to_string();
-        assert_eq!(run(&path, NEVER), rows, "{path:?}");
+        assert_eq!(run(&path, NEVER), rows, "{}", path.display());
     }
     let rows = windows(&one()).len();
     assert_eq!(run(&one(), FROM), format!("{rows} {}", first_difference()));
