@@ -39,7 +39,9 @@ def vector(name: str) -> dict[str, Any]:
     return vector
 
 
-EXACT = [path.stem for path in sorted(VECTORS.glob("*.json")) if "events" in vector(path.stem)]
+NAMES = [path.stem for path in sorted(VECTORS.glob("*.json"))]
+# The instances of cake_mq must be asked after each arrival, too: kernel_vectors.rs does.
+EXACT = [name for name in NAMES if "events" in vector(name) and name != "cake_mq"]
 
 
 class Ours:
@@ -100,7 +102,7 @@ def test_a_missing_mark_and_a_packet_too_many_are_differences() -> None:
 
 @pytest.mark.parametrize(
     ("folder", "schema", "files"),
-    [(".", "queue", 51), ("modules", "queue", 15), ("windows", "windows", 18)],
+    [(".", "queue", 52), ("modules", "queue", 15), ("windows", "windows", 18)],
 )
 def test_the_files_have_the_format(folder: str, schema: str, files: int) -> None:
     text = (VECTORS / "schema" / f"{schema}.json").read_text()

@@ -81,6 +81,8 @@ fn vectors() -> Vec<Vector> {
             .is_some_and(|extension| extension == "json")
     });
     paths.sort();
+    // Its instances must be asked after each arrival, too: `kernel_vectors.rs` does.
+    paths.retain(|path| !path.ends_with("cake_mq.json"));
     let vectors: Vec<_> = paths.iter().filter_map(|path| Vector::read(path)).collect();
     assert!(vectors.len() >= 35, "{} vectors", vectors.len());
     vectors

@@ -262,6 +262,28 @@ def pfifo_fast(limit: int) -> tuple[str, ...]:
     )
 
 
+def cake_mq(parameters: str, instances: tuple[int, ...]) -> tuple[str, ...]:
+    """Give the commands for a device with a transmit queue per instance, chosen by the flow."""
+    queues = f"numtxqueues {max(instances) + 1} numrxqueues {max(instances) + 1}"
+    near, far = "address 02:00:00:00:02:01", "address 02:00:00:00:02:02"
+    return (
+        "ip link del r1",
+        f"ip link add r1 {near} {queues} type veth peer name s0 netns s {far} {queues}",
+        "ip -n s link set s0 up",
+        "ip addr add 10.0.2.1/24 dev r1",
+        "ip link set r1 up",
+        "ip route add 10.0.3.0/24 via 10.0.2.2",
+        "ip neigh replace 10.0.2.2 lladdr 02:00:00:00:02:02 dev r1 nud permanent",
+        f"tc qdisc add dev r1 root handle 10: cake_mq {parameters}",
+        "tc qdisc add dev r1 clsact",
+        *(
+            f"tc filter add dev r1 egress protocol ip prio 1 u32 match ip dport {2000 + flow} "
+            f"0xffff action skbedit queue_mapping {instance}"
+            for flow, instance in enumerate(instances)
+        ),
+    )
+
+
 # This number of runs gives the standard deviation within one part in seven.
 RUNS = 24
 
@@ -597,5 +619,14 @@ CASES = [
         mixture(73, RATE_MBIT, OVERLOAD),
         runs=RUNS,
         since=(6, 17),
+    ),
+    Case(
+        "cake_mq",
+        "CAKE with two instances, each for two flows, that share a rate while both are active.",
+        "cake_mq queues 2 bandwidth 4mbit besteffort flows",
+        mixture(80, RATE_MBIT, HEAVY_AND_SPARSE),
+        rate_mbit=None,
+        commands=cake_mq("bandwidth 4mbit besteffort flows", (0, 1, 1, 0)),
+        since=(7, 0),
     ),
 ]

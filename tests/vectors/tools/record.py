@@ -296,10 +296,11 @@ def leaf_counters(leaf: dict[str, int]) -> dict[str, int]:
     return {key: value for key, value in leaf.items() if key not in skipped}
 
 
-def setup(text: str) -> str:
-    """Give the line of ``tc -d qdisc show`` about the queue on the link, or the last one."""
+def setup(case: Case, text: str) -> str:
+    """Give the line of ``tc -d qdisc show`` about the queue; of a tree, the last one."""
     lines = [line.strip() for line in text.strip().splitlines()]
-    return ([line for line in lines if f" {LEAF} parent 1:1" in line] or lines)[-1]
+    is_tree = case.tc.startswith("htb")
+    return [line for line in lines if is_tree or f" {LEAF} " in line][-1]
 
 
 def class_counters(case: Case, classes: str) -> dict[str, list[dict[str, int]]]:
@@ -422,7 +423,7 @@ def main() -> None:
                 "about": case.about,
                 "qdisc": case.tc,
                 **({"commands": list(case.commands)} if case.commands else {}),
-                "setup": setup(files["setup"]),
+                "setup": setup(case, files["setup"]),
                 "kernel": "Linux " + files["kernel"].strip(),
                 "mtu": MTU,
                 "rate_bps": case.rate_mbit and case.rate_mbit * 1_000_000,

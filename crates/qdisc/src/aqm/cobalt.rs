@@ -187,6 +187,8 @@ pub(crate) struct Law {
     /// Of 2^32, as is `decrement`.
     pub(crate) increment: u32,
     pub(crate) decrement: u32,
+    /// 1 / sqrt(n), of 2^32.
+    pub(crate) roots: &'static [u32; 16],
 }
 
 impl Law {
@@ -197,6 +199,7 @@ impl Law {
             mtu_time: rate.map_or(Duration::ZERO, |rate| rate.serialise(mtu)),
             increment: q32(params.increment),
             decrement: q32(params.decrement),
+            roots: &ROOTS,
         }
     }
 }
@@ -319,7 +322,7 @@ impl Control {
 
     fn advance(&mut self, count: u32, law: &Law, now: Instant) {
         self.count = count;
-        self.rec_inv_sqrt = match REC_INV_SQRT.get(count as usize) {
+        self.rec_inv_sqrt = match law.roots.get(count as usize) {
             Some(&exact) => exact,
             None => newton_step(self.rec_inv_sqrt, count),
         };
@@ -338,14 +341,19 @@ impl Control {
     }
 }
 
-/// 1 / sqrt(n), of 2^32: from 16 on one Newton step a change is near enough.
-const REC_INV_SQRT: [u32; 16] = {
+/// 1 / sqrt(n), of 2^32: from 16 on one Newton step a change is near enough. That of 2 is 0.06 % too small.
+pub(crate) const ROOTS: [u32; 16] = roots(4);
+
+/// The same to the last bit, as in Linux 7.3 (there, that of 10 is larger by 1).
+pub(crate) const EXACT_ROOTS: [u32; 16] = roots(8);
+
+const fn roots(steps: u32) -> [u32; 16] {
     let mut table = [u32::MAX; 16];
     let mut n = 1;
     while n < 16 {
         let mut x = table[n - 1];
         let mut step = 0;
-        while step < 4 {
+        while step < steps {
             #[expect(clippy::cast_possible_truncation, reason = "below 16")]
             let count = n as u32;
             x = newton_step(x, count);
@@ -355,7 +363,7 @@ const REC_INV_SQRT: [u32; 16] = {
         n += 1;
     }
     table
-};
+}
 
 /// x (3 - count x^2) / 2, of 2^32, rounded as Linux rounds it.
 #[expect(

@@ -31,6 +31,7 @@ mod tin;
 
 use sojourn_net::{Bytes, Comparison, Dscp, Instant, Packet, Rate, Rng};
 
+use crate::aqm::cobalt::EXACT_ROOTS;
 use crate::contract::{Backlog, ClassId, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::parameters::{
     Kind, LINUX, LinkFacts, OVERLIMITS, Params, Retention, Shorthand, TcStatistics, TcWord, fixed,
@@ -231,6 +232,20 @@ impl<P: Packet> Cake<P> {
             tin.set_threshold(threshold);
         }
         self.shaper.set_pace(self.tins[0].pace());
+    }
+
+    /// COBALT counts with exact square roots from now on, as in Linux 7.3.
+    pub(super) fn use_exact_roots(&mut self) {
+        for tin in &mut self.tins {
+            tin.law.roots = &EXACT_ROOTS;
+        }
+    }
+
+    /// When the kernel asks an empty queue again, some of whose flows decay; `None`: not before a packet arrives.
+    pub(super) fn asked_empty(&self, now: Instant) -> Option<Instant> {
+        let mut tins = self.tins.iter();
+        let decaying = tins.find(|tin| tin.flows.census.decaying() > 0)?;
+        Some(now + decaying.law.target)
     }
 
     /// What all tins counted together.

@@ -14,6 +14,8 @@
 //! active = 1 + other instances that hold packets, or sent one since the last count of this instance
 //! ```
 //!
+//! An instance that has sent its last packet while flows decay also counts once more, a target of COBALT later.
+//!
 //! The thresholds of the tins and the quantum of the flows follow; COBALT keeps the targets of the whole rate.
 //! Everything else is of each instance alone: memory limit, flows, hosts, tins.
 //!
@@ -150,6 +152,7 @@ impl Params for CakeMqParams {
         queue.sync_time = self.sharing.sync_time;
         for instance in &mut queue.instances {
             self.cake.change(&mut instance.queue, now, link, obs);
+            instance.queue.use_exact_roots();
             if let Some(rate) = queue.rate {
                 instance.queue.set_rate((rate / instance.active).max(1));
             }
@@ -179,9 +182,20 @@ struct Instance<P> {
     active: u64,
     last_checked: Option<Instant>,
     last_active: Option<Instant>,
+    /// When it is asked although it is empty, and counts.
+    asked_empty: Option<Instant>,
 }
 
 impl<P: Packet> Instance<P> {
+    /// Notes when it is asked next although it is empty. The kernel has one timer for this and for the shaper.
+    fn schedule(&mut self, now: Instant, has_sent: bool) {
+        if self.queue.backlog().packets > 0 {
+            self.asked_empty = None;
+        } else if has_sent {
+            self.asked_empty = self.queue.asked_empty(now).or(self.asked_empty);
+        }
+    }
+
     /// Whether it may have a packet to send: one arrived, or the shaper opened.
     fn is_ready(&self, now: Instant) -> bool {
         self.has_news || self.queue.next_timer().is_some_and(|due| due <= now)
@@ -198,9 +212,14 @@ impl<P: Packet> CakeMq<P> {
             active: 1,
             last_checked: None,
             last_active: None,
+            asked_empty: None,
         };
+        let mut instances: Vec<_> = (0..params.sharing.queues).map(instance).collect();
+        for instance in &mut instances {
+            instance.queue.use_exact_roots();
+        }
         Self {
-            instances: (0..params.sharing.queues).map(instance).collect(),
+            instances,
             next: 0,
             rate: params.rate(),
             sync_time: params.sharing.sync_time,
@@ -276,6 +295,7 @@ impl<P: Packet> Qdisc<P> for CakeMq<P> {
             if pkt.is_some() {
                 instance.last_active = Some(now);
             }
+            instance.schedule(now, pkt.is_some());
             self.recount(at, before);
             if pkt.is_some() {
                 self.next = (at + 1) % number;
@@ -291,11 +311,18 @@ impl<P: Packet> Qdisc<P> for CakeMq<P> {
     }
 
     fn next_timer(&self) -> Option<Instant> {
-        let wakes = self.instances.iter().map(|each| each.queue.next_timer());
+        let instances = self.instances.iter();
+        let wakes = instances.flat_map(|each| [each.queue.next_timer(), each.asked_empty]);
         wakes.flatten().min()
     }
 
     fn on_timer(&mut self, now: Instant) {
+        for at in 0..self.instances.len() {
+            if self.instances[at].asked_empty.is_some_and(|due| due <= now) {
+                self.instances[at].asked_empty = None;
+                self.synchronise(at, now);
+            }
+        }
         for instance in &mut self.instances {
             if instance.queue.next_timer().is_some_and(|due| due <= now) {
                 instance.queue.on_timer(now);

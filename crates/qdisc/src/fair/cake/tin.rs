@@ -5,7 +5,7 @@ use sojourn_net::{Bytes, Duration, Instant, Packet, TcpHeader, Transport};
 use super::flows::Flows;
 use super::options::{AckFilter, FlowMode};
 use super::pace::Pace;
-use crate::aqm::cobalt::Law;
+use crate::aqm::cobalt::{Law, ROOTS};
 use crate::parts::pool::{List, Pool};
 
 /// What the law of every tin begins with.
@@ -87,6 +87,7 @@ impl Tin {
                 mtu_time,
                 increment: 1 << 24,
                 decrement: 1 << 20,
+                roots: &ROOTS,
             },
             threshold,
             pace,
