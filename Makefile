@@ -181,7 +181,7 @@ interop: setup ## Run aioquic and ngtcp2 (apt-get: ngtcp2-client, ngtcp2-server)
 # Empty without cmake, which compiles BoringSSL, or without libclang, which its bindings need.
 QUICHE = $(and $(shell command -v cmake),$(LIBCLANG_PATH)$(shell PATH="$$PATH:/sbin" ldconfig -p 2> /dev/null | grep 'libclang[-.0-9]*so'))
 
-stacks: ## Run quinn-proto, smoltcp, s2n-quic and, with cmake and libclang, quiche, unmodified, over queues in virtual time: 20 s, and 9 minutes of CPU time to compile.
+stacks: ## Run quinn-proto, smoltcp, s2n-quic and, with cmake and libclang, quiche, unmodified, over queues in virtual time: 20 s, and 8 minutes of CPU time to compile.
 	@$(if $(QUICHE),,echo 'make stacks: quiche needs cmake and libclang' | tee -a "$${SOJOURN_SKIPPED:-/dev/null}")
 	cd tests/stacks && CARGO_TARGET_DIR=../../target/stacks cargo test --locked --quiet --workspace $(if $(QUICHE),,--exclude sojourn-stacks-quiche) -- --nocapture --test-threads 1
 
