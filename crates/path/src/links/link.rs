@@ -338,7 +338,12 @@ impl<P: Carried> Link<P> {
         watch: &mut impl Watcher<P>,
         left: &mut Option<P>,
     ) -> Option<Instant> {
-        let next = self.dequeue(now, watch);
+        // Not `dequeue`, whose result would be copied: its first words, which have just been stored one by one, would be
+        // loaded at once and wait for that.
+        let next = self.qdisc.dequeue(now, watch);
+        if self.is_attended {
+            self.attend(now, next.as_ref().map(P::size), watch);
+        }
         #[expect(
             clippy::manual_map,
             reason = "the compiler does not inline the closure"
