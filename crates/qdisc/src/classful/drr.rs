@@ -23,7 +23,7 @@
 //! | a leaf that cannot show the packet that waits for its class's next turn (`codel`) has lost it | the packet still counts | at its limit such a leaf has room for one more |
 //! | a leaf that holds packets back lets the next class send | nothing is sent until it does | – |
 
-use sojourn_net::{Bytes, Instant, Packet, Rate, Rng};
+use sojourn_net::{Bytes, Comparison, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, ClassId, Observer, Qdisc, Statistic};
 use crate::parameters::{
@@ -62,6 +62,8 @@ impl<L: Leaf> Params for DrrParams<L> {
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];
+
+    const COMPARISON: Comparison = Comparison::With("Linux 6.1");
 
     const TC_STATISTICS: TcStatistics = TcStatistics::of(&[]).with_leaves(LIST);
 

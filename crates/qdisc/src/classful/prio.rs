@@ -22,7 +22,7 @@
 //! | the DSCP alone decides | also `SO_PRIORITY`, ARP and filters | priorities 0, 2, 4 and 6 only |
 //! | IPv6 as IPv4 | forwarded IPv6 has priority 0 | none without DSCP |
 
-use sojourn_net::{Bytes, Instant, Packet, Rate, Rng};
+use sojourn_net::{Bytes, Comparison, Instant, Packet, Rate, Rng};
 
 use crate::aqm::droptail::{DropTail, DropTailParams, Limit};
 use crate::contract::{Backlog, ClassId, DropReason, Observer, Peek, Qdisc, Statistic};
@@ -76,6 +76,8 @@ impl<L: Leaf> Params for PrioParams<L> {
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];
+
+    const COMPARISON: Comparison = Comparison::With("Linux 6.1");
 
     const TC_STATISTICS: TcStatistics = TcStatistics::of(&[]).with_leaves("bands");
 
@@ -147,6 +149,10 @@ impl Params for PfifoFastParams {
             ("bands", TcWord::WithoutEffect(1, FIXED)),
             ("priomap", TcWord::WithoutEffect(ALL_NUMBERS, FIXED)),
         ]
+    }
+
+    fn comparison(&self) -> Comparison {
+        self.profile.compared_with("Linux 6.1")
     }
 
     /// That of a band.

@@ -111,7 +111,7 @@ impl Params for CakeMqParams {
         parameters: Self::PARAMETERS,
     }];
 
-    const COMPARISON: Comparison = Comparison::None;
+    const COMPARISON: Comparison = Comparison::Partial("Linux 7.3, two instances");
 
     const TC_STATISTICS: TcStatistics = TcStatistics::of(&[]).with_overlimits();
 
