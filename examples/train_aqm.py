@@ -1,6 +1,6 @@
-"""Trains an AQM with PPO and compares it with PIE and CoDel: a minute.
+"""Train an AQM with PPO in a minute, and compare it with PIE and CoDel.
 
-Needs ``pip install 'sojourn[gym]' stable-baselines3``.
+Needs ``pip install '.[gym]' stable-baselines3``, in a checkout.
 
 The policy sets the drop probability of a FIFO every 10 ms. Printed are the mean rewards per step
 in 10 episodes that were not trained with; more is better, and 1 is a full link without delay.

@@ -70,7 +70,7 @@ fn both(config: &Config) -> (Records, Records) {
     (ahead, reference)
 }
 
-/// The same, but without events and with so many flows that packets wait at receivers.
+/// The same, but without events and with enough flows for packets to wait at receivers.
 fn with_many(config: &Config) -> Config {
     let idle = |n: u64| FlowConfig {
         start: config.duration + MS(1),

@@ -219,7 +219,7 @@ OVERLOAD = [
     ],
 ]
 
-# Ten seconds of few and of many drops: adaptive RED moves its probability up and down.
+# Nine seconds of few and of many drops: adaptive RED moves its probability up and down.
 TIDES = [
     Phase(2500, 1.25, burst=3),
     Phase(1500, 0.7, burst=4),
