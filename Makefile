@@ -15,9 +15,9 @@ PLAIN_ENGLISH := Makefile pyproject.toml '*.md' docs papers crates include examp
 # Tests that print tables of docs/validation.
 TCP_TESTS := micro_scenarios formulae random_loss survival congestion accurate_ecn l4s
 QUIC_TESTS := quic_short quic_slow_start quic_flow_control quic_marks
-# With the file that maturin gives to pyo3; without it, the extension would be compiled again after each clippy.
-CLIPPY = $(patsubst %,PYO3_CONFIG_FILE=%,$(wildcard $(CURDIR)/target/maturin/pyo3-config-$(shell rustc --print host-tuple)-*)) \
-	cargo clippy --workspace --all-targets --quiet -- -D warnings
+# The file that maturin gives to pyo3; without it, each clippy would make Cargo compile the extension again.
+PYO3 = $(addprefix PYO3_CONFIG_FILE=$(CURDIR)/,$(lastword $(sort $(wildcard target/maturin/pyo3-config-$(shell rustc --print host-tuple)-*))))
+CLIPPY = $(PYO3) cargo clippy --workspace --all-targets --quiet -- -D warnings
 # The columns of docs/validation/rfc7928.md.
 RFC_QUEUES := codel pie fq_codel cobalt red cake
 # The pages of docs/validation/rfc9743.md.
@@ -115,7 +115,8 @@ compile: ## Compile all that make test runs: optimised programs and WebAssembly 
 
 compile-release:
 	cargo build --profile local --quiet -p sojourn-parity -p sojourn-bench --bin sojourn-parity --bin sojourn-bench
-	@$(MAKE) --no-print-directory wasm
+	@mkdir -p target
+	@$(PYTHON) tools/lab.py
 
 compile-test: setup
 	cargo test --workspace --quiet --no-run
@@ -437,7 +438,7 @@ bench-lab: setup wasm ## Measure the lab in Node and in Chromium (docs/validatio
 	$(BIN)/python benches/browser.py
 
 docs: setup wasm ## Build the documentation site in target/site.
-	RUSTDOCFLAGS='-D warnings -A rustdoc::private_intra_doc_links' cargo doc --workspace --no-deps --quiet
+	$(PYO3) RUSTDOCFLAGS='-D warnings -A rustdoc::private_intra_doc_links' cargo doc --workspace --no-deps --quiet
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --jobs auto \
 		--conf-dir docs --doctree-dir target/doctrees . target/site
 	@echo 'documentation: target/site/index.html'

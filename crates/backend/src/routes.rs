@@ -19,8 +19,6 @@ pub enum Step {
     Line(u32),
     /// It has arrived.
     End,
-    /// It has arrived at a receiver that is ahead of the network, and may wait there.
-    Ahead,
 }
 
 /// The properties of a link for the routes through it.
@@ -47,15 +45,7 @@ pub struct Routes {
     steps: Vec<Step>,
     known: BTreeMap<Vec<(u8, u64)>, u16>,
     /// Each wire; routes with the same delay in the same direction share one wire.
-    wires: Vec<Wire>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Wire {
-    delay: Duration,
-    direction: Direction,
-    /// Only what receivers that are ahead of the network answer is put on it, which may be later than what others send.
-    answers: bool,
+    wires: Vec<(Duration, Direction)>,
 }
 
 /// The direction of a route.
@@ -78,12 +68,12 @@ impl Routes {
         links: &[Passage],
         direction: Direction,
     ) -> Result<u16, ConfigError> {
-        self.add_legs(&legs(way, links)?, Step::End, direction)
+        self.add_legs(&legs(way, links)?, direction)
     }
 
     /// Finds or adds both routes of a flow, and moves the fixed delays at the end of the forward route to the start of
     /// the reverse route. Returns the first steps and the sum of these delays; `None`: there are none, or the reverse
-    /// route does not start with one. The forward route ends with `end`.
+    /// route does not start with one.
     ///
     /// # Errors
     /// As [`Routes::add`].
@@ -92,7 +82,6 @@ impl Routes {
         forward: &[Hop],
         reverse: &[Hop],
         links: &[Passage],
-        end: Step,
     ) -> Result<Option<(u16, u16, Duration)>, ConfigError> {
         let (mut there, mut back) = (legs(forward, links)?, legs(reverse, links)?);
         let mut lead = Duration::ZERO;
@@ -100,43 +89,32 @@ impl Routes {
             lead += delay;
             there.pop();
         }
-        let Some(first) = back.first_mut() else {
-            return Ok(None);
-        };
-        let Leg::Delay(delay) = *first else {
+        let Some(Leg::Delay(first)) = back.first_mut() else {
             return Ok(None);
         };
         if lead == Duration::ZERO {
             return Ok(None);
         }
-        *first = Leg::Answers(lead + delay);
-        let there = self.add_legs(&there, end, Direction::Forward)?;
-        let back = self.add_legs(&back, Step::End, Direction::Reverse)?;
+        *first += lead;
+        let there = self.add_legs(&there, Direction::Forward)?;
+        let back = self.add_legs(&back, Direction::Reverse)?;
         Ok(Some((there, back, lead)))
     }
 
-    fn add_legs(
-        &mut self,
-        legs: &[Leg],
-        end: Step,
-        direction: Direction,
-    ) -> Result<u16, ConfigError> {
+    fn add_legs(&mut self, legs: &[Leg], direction: Direction) -> Result<u16, ConfigError> {
         let steps = legs.iter().map(|leg| match *leg {
             Leg::Step(step) => step,
-            Leg::Delay(delay) => self.wire(delay, direction, false),
-            Leg::Answers(delay) => self.wire(delay, direction, true),
+            Leg::Delay(delay) => self.wire(delay, direction),
         });
         let mut steps: Vec<_> = steps.collect();
         let key = steps
             .iter()
-            .chain([&end])
             .map(|step| match *step {
                 Step::Link(n) => (0, u64::from(n)),
                 Step::Wire(n) => (1, u64::from(n)),
                 Step::End => (2, 0),
                 Step::Line(n) => (3, u64::from(n)),
                 Step::Driver(n) => (4, u64::from(n)),
-                Step::Ahead => (5, 0),
             })
             .collect();
         if let Some(&at) = self.known.get(&key) {
@@ -144,48 +122,22 @@ impl Routes {
         }
         let at = u16::try_from(self.steps.len()).map_err(|_| too_many())?;
         self.steps.append(&mut steps);
-        self.steps.push(end);
+        self.steps.push(Step::End);
         // The last step must be addressable too.
         u16::try_from(self.steps.len()).map_err(|_| too_many())?;
         self.known.insert(key, at);
         Ok(at)
     }
 
-    fn wire(&mut self, delay: Duration, direction: Direction, answers: bool) -> Step {
-        let wire = Wire {
-            delay,
-            direction,
-            answers,
-        };
+    /// The wire with this delay in this direction.
+    fn wire(&mut self, delay: Duration, direction: Direction) -> Step {
+        let wire = (delay, direction);
         let known = self.wires.iter().position(|&other| other == wire);
         let n = known.unwrap_or_else(|| {
             self.wires.push(wire);
             self.wires.len() - 1
         });
         Step::Wire(u32::try_from(n).unwrap_or(u32::MAX))
-    }
-
-    /// Numbers the wires anew: of two with the same delay in the same direction, the one of answers follows the other.
-    /// What arrives at one instant is handled in the order of these numbers, and answers are sent last.
-    pub fn order_wires(&mut self) {
-        let is_twin =
-            |one: &Wire, other: &Wire| (one.delay, one.direction) == (other.delay, other.direction);
-        let wires = &self.wires;
-        let mut order: Vec<usize> = (0..wires.len()).collect();
-        order.sort_by_key(|&n| {
-            let first = wires.iter().position(|other| is_twin(other, &wires[n]));
-            (first, wires[n].answers)
-        });
-        self.wires = order.iter().map(|&n| wires[n]).collect();
-        for step in &mut self.steps {
-            if let Step::Wire(n) = step
-                && let Some(place) = order.iter().position(|&old| old == *n as usize)
-            {
-                *n = u32::try_from(place).unwrap_or(u32::MAX);
-            }
-        }
-        // They name wires by their former numbers.
-        self.known.clear();
     }
 
     /// What a packet at this step does next.
@@ -196,7 +148,7 @@ impl Routes {
 
     /// The delay of each wire on the routes.
     pub fn wire_delays(&self) -> impl Iterator<Item = Duration> {
-        self.wires.iter().map(|wire| wire.delay)
+        self.wires.iter().map(|&(delay, _)| delay)
     }
 }
 
@@ -206,8 +158,6 @@ enum Leg {
     Step(Step),
     /// A fixed delay, not zero.
     Delay(Duration),
-    /// The same, of what a receiver that is ahead of the network answers.
-    Answers(Duration),
 }
 
 fn legs(way: &[Hop], links: &[Passage]) -> Result<Vec<Leg>, ConfigError> {
@@ -249,9 +199,7 @@ mod tests {
 
     fn steps(routes: &Routes, from: u16) -> Vec<Step> {
         let steps = (from..).map(|at| routes.step(at));
-        steps
-            .take_while(|&step| step != Step::End && step != Step::Ahead)
-            .collect()
+        steps.take_while(|&step| step != Step::End).collect()
     }
 
     #[test]
@@ -264,9 +212,7 @@ mod tests {
         let mut routes = Routes::default();
         let forward = [Hop::Link(0), Hop::Delay(MS(3))];
         let reverse = [Hop::Delay(MS(4)), Hop::Link(1)];
-        let Ok(Some((there, back, lead))) =
-            routes.add_ahead(&forward, &reverse, &links, Step::Ahead)
-        else {
+        let Ok(Some((there, back, lead))) = routes.add_ahead(&forward, &reverse, &links) else {
             panic!("nothing moved");
         };
         assert_eq!(lead, MS(5));
@@ -292,36 +238,9 @@ mod tests {
             (vec![link, delay], vec![link, delay]),
             (vec![delay, link], vec![delay]),
         ] {
-            let added = routes.add_ahead(&forward, &reverse, &links, Step::End);
-            assert_eq!(added, Ok(None));
+            assert_eq!(routes.add_ahead(&forward, &reverse, &links), Ok(None));
         }
         assert_eq!(routes.wire_delays().count(), 0);
-    }
-
-    #[test]
-    fn answers_have_wires_of_their_own_behind_those_of_others() {
-        let links = [Passage {
-            has_driver: false,
-            behind: NextHop::Wire(Duration::ZERO),
-        }];
-        let mut routes = Routes::default();
-        let forward = [Hop::Link(0), Hop::Delay(MS(3))];
-        let ahead = routes.add_ahead(&forward, &[Hop::Delay(MS(1))], &links, Step::Ahead);
-        let Ok(Some((there, back, _))) = ahead else {
-            panic!("nothing moved");
-        };
-        let mut add = |ms, direction| routes.add(&[Hop::Delay(MS(ms))], &[], direction).unwrap();
-        let (other, same) = (add(9, Direction::Forward), add(4, Direction::Reverse));
-        routes.order_wires();
-        assert_eq!(routes.step(there + 1), Step::Ahead);
-        assert_eq!(
-            [same, back, other].map(|at| routes.step(at)),
-            [0, 1, 2].map(Step::Wire)
-        );
-        assert_eq!(
-            routes.wire_delays().collect::<Vec<_>>(),
-            [MS(4), MS(4), MS(9)]
-        );
     }
 
     #[test]

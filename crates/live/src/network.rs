@@ -245,7 +245,7 @@ impl<'c> Network<'c> {
                 }
             }
             Step::Line(id) => self.put_on_line(id, frame),
-            Step::End | Step::Ahead => self.deliver(frame),
+            Step::End => self.deliver(frame),
         }
     }
 

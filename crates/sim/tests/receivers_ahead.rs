@@ -1,7 +1,4 @@
 //! Receivers that are ahead of the network (ADR 23): the records are those of receivers whose packets arrive on wires.
-//!
-//! With 500 flows or more, and without events in the records, many packets are processed in one loop, after the network
-//! has passed them (ADR 43). So the same flows, followed by 500 others that never start, are run as well.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -70,30 +67,15 @@ fn both(config: &Config) -> (Records, Records) {
     (ahead, reference)
 }
 
-/// The same, but without events and with enough flows for packets to wait at receivers.
-fn with_many(config: &Config) -> Config {
-    let idle = |n: u64| FlowConfig {
-        start: config.duration + MS(1),
-        start_jitter: Duration::ZERO,
-        ..flow(1_000 + n, MS(50))
-    };
-    let mut many = config.clone();
-    many.flows.extend((0..500).map(idle));
-    many.keep_events = false;
-    many
-}
-
-/// Compares both, with packets that wait at receivers and without; returns the records with events.
+/// Compares both, and returns the records.
 fn agree(config: &Config) -> Records {
-    for config in [&with_many(config), config] {
-        let (ahead, reference) = both(config);
-        for (ahead, reference) in ahead.flows.iter().zip(&reference.flows) {
-            assert_eq!(ahead, reference);
-        }
-        assert_eq!(ahead.links, reference.links);
-        assert!(ahead == reference, "other records differ");
+    let (ahead, reference) = both(config);
+    for (ahead, reference) in ahead.flows.iter().zip(&reference.flows) {
+        assert_eq!(ahead, reference);
     }
-    both(config).0
+    assert_eq!(ahead.links, reference.links);
+    assert!(ahead == reference, "other records differ");
+    ahead
 }
 
 /// The same, but run and warm-up end with intervals.
@@ -274,33 +256,6 @@ fn hundreds_of_flows_of_which_some_end() {
     let records = agree(&config);
     let completed = records.flows.iter().filter(|f| f.completed.is_some());
     assert!(completed.count() > 50);
-}
-
-/// Behind a wire, a receiver ignores what arrives after its sender has finished, so only the ways to process are compared.
-#[test]
-fn copies_arrive_when_the_transfer_is_over() {
-    let flows = (0..200).map(|n| FlowConfig {
-        start: MS(25 * n),
-        traffic: tcp(CcKind::Cubic, Some(20_000)),
-        ..flow(n, MS(40))
-    });
-    let mut config = config("pfifo", Rate::mbit(50), flows.collect());
-    config.links[0].line.duplicate = 0.5;
-    config.links[0].line.jitter = Some(Jitter {
-        spread: MS(40),
-        distribution: Distribution::Uniform,
-        order: Order::Free,
-    });
-    let mut at_once = run(&config, &mut |_| true).unwrap().unwrap();
-    let flows = at_once.flows.len();
-    at_once.events.clear();
-    // Timers of receivers that wait have no events.
-    at_once.agenda_events = 0;
-    let mut later = run(&with_many(&config), &mut |_| true).unwrap().unwrap();
-    later.flows.truncate(flows);
-    later.agenda_events = 0;
-    assert_eq!(later.flows, at_once.flows);
-    assert!(later == at_once, "other records differ");
 }
 
 #[test]

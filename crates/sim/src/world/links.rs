@@ -28,7 +28,6 @@ impl World<'_> {
             }
             Step::Line(id) => self.put_on_line(id, pkt),
             Step::End => self.arrivals.push(pkt),
-            Step::Ahead => self.receptions.push(self.now, pkt),
         }
     }
 
@@ -128,10 +127,7 @@ impl World<'_> {
         if let Some(pkt) = link.leaving() {
             // Branches are predicted better than the jump of a `match`.
             let step = self.routes.step(pkt.step());
-            if step == Step::Ahead {
-                self.receptions.push(self.now, pkt);
-                link.has_left();
-            } else if step == Step::End {
+            if step == Step::End {
                 self.arrivals.push(pkt);
                 link.has_left();
             } else if let Step::Wire(wire) = step {

@@ -9,7 +9,6 @@ mod links;
 mod media;
 mod one_way;
 mod prefetch;
-mod receptions;
 mod simulation;
 
 use std::collections::VecDeque;
@@ -35,7 +34,6 @@ use crate::unsupported;
 use applications::Gather;
 use arrivals::{Arrivals, Following};
 use control::Control;
-use receptions::Receptions;
 
 pub use simulation::{FlowStep, LinkStep, Simulation};
 
@@ -163,7 +161,6 @@ impl<'a> World<'a> {
             applications: Applications::default(),
             arrivals: Arrivals::new(),
             following: Following::new(),
-            receptions: Receptions::new(),
             outbox: Outbox::default(),
             before: vec![LinkCounters::default(); config.links.len()],
             control: None,
@@ -245,15 +242,7 @@ impl<'a> World<'a> {
         for flow in &config.flows {
             ways.push(self.find_way(flow, &passages, ahead)?);
         }
-        self.routes.order_wires();
         self.wires.extend(self.routes.wire_delays().map(Wire::new));
-        for &((_, reverse), lead) in &ways {
-            if lead != 0
-                && let Step::Wire(wire) = self.routes.step(reverse)
-            {
-                self.receptions.add_wire(self.wires[wire as usize].delay);
-            }
-        }
         Ok(ways)
     }
 
@@ -265,17 +254,12 @@ impl<'a> World<'a> {
         ahead: bool,
     ) -> Result<Way, ConfigError> {
         let known = self.leads.len();
-        let end = if self.lets_receivers_wait() {
-            Step::Ahead
-        } else {
-            Step::End
-        };
         if ahead
             && let Traffic::Tcp { .. } = flow.traffic
             && known < usize::from(u16::MAX)
             && let Some((forward, reverse, lead)) =
                 self.routes
-                    .add_ahead(&flow.forward, &flow.reverse, passages, end)?
+                    .add_ahead(&flow.forward, &flow.reverse, passages)?
         {
             let place = self.leads.iter().position(|&other| other == lead);
             let place = place.unwrap_or_else(|| {
@@ -322,13 +306,8 @@ impl<'a> World<'a> {
             while !self.arrivals.is_empty() && self.agenda.is_past_arrivals(self.now) {
                 self.deliver_arrivals();
             }
-            let end = until.min(self.receptions.until());
-            let Some((at, event)) = self.agenda.next_until(end) else {
-                if self.receptions.is_empty() {
-                    break;
-                }
-                self.process_receptions(Instant::MAX);
-                continue;
+            let Some((at, event)) = self.agenda.next_until(until) else {
+                break;
             };
             debug_assert!(self.now <= at, "{event:?} was scheduled in the past");
             self.now = at;
@@ -392,21 +371,14 @@ impl<'a> World<'a> {
             Event::Control => return self.on_control(),
             Event::Queue(id) => self.on_queue_timer(id),
             Event::Start(id) => self.on_start(id),
-            Event::Stop(id) => {
-                self.process_receptions(self.now);
-                self.on_stop(id);
-            }
+            Event::Stop(id) => self.on_stop(id),
             Event::Sender(id) => return self.on_sender(id),
-            Event::Receiver(id) => return self.on_receiver_event(id),
+            Event::Receiver(id) => return self.on_receiver(id),
             Event::Sample => {
-                self.process_receptions(self.now);
                 self.ask_next();
                 return self.on_sample();
             }
-            Event::Measure => {
-                self.process_receptions(self.now);
-                self.begin_measuring();
-            }
+            Event::Measure => self.begin_measuring(),
             Event::Write(id) => self.on_write(id),
         }
         None
@@ -567,7 +539,6 @@ struct World<'a> {
     applications: Applications,
     arrivals: Arrivals,
     following: Following,
-    receptions: Receptions,
     outbox: Outbox,
     before: Vec<LinkCounters>,
     control: Option<Box<Control>>,

@@ -49,7 +49,7 @@ impl World<'_> {
                 self.send_all::<Segment>(template);
             }
             if let Some(at) = timer {
-                self.schedule_receiver(at, id);
+                self.agenda.schedule(at, Event::Receiver(id));
             }
         } else {
             let out = &mut self.outbox.segments;
@@ -89,12 +89,11 @@ impl World<'_> {
         if event {
             self.notify_user(id);
         }
-        self.send_all::<Segment>(template);
         if over {
             self.count_limit(id);
-            self.process_receptions(self.now);
             self.flows[id as usize].release(self.now);
         }
+        self.send_all::<Segment>(template);
         self.follow_one_way(id, TimerEvent::Sender);
     }
 
@@ -112,15 +111,11 @@ impl World<'_> {
                 one_way.tcp.count_limit(self.now, waited);
             }
         }
-        let is_over = one_way.tcp.is_over();
         let timer = one_way.advance_sender(self.now);
         if is_due {
             let template = flow.template(Kind::Data);
+            flow.release(self.now);
             self.send_all::<Segment>(template);
-        }
-        if is_over {
-            self.process_receptions(self.now);
-            self.flows[id as usize].release(self.now);
         }
         timer
     }
@@ -170,17 +165,12 @@ impl World<'_> {
         let Some(mut one_way) = self.flows[id as usize].one_way() else {
             return;
         };
-        match event {
-            TimerEvent::Sender => {
-                if let Some(at) = one_way.advance_sender(self.now) {
-                    self.agenda.schedule(at, Event::Sender(id));
-                }
-            }
-            TimerEvent::Receiver => {
-                if let Some(at) = one_way.advance_receiver(self.now) {
-                    self.schedule_receiver(at, id);
-                }
-            }
+        let (timer, event) = match event {
+            TimerEvent::Sender => (one_way.advance_sender(self.now), Event::Sender(id)),
+            TimerEvent::Receiver => (one_way.advance_receiver(self.now), Event::Receiver(id)),
+        };
+        if let Some(at) = timer {
+            self.agenda.schedule(at, event);
         }
     }
 }

@@ -1,18 +1,17 @@
 //! The memory of flows whose packets arrive next.
 //!
 //! With thousands of flows, their state exceeds the caches: at most arrivals, the state of the flow is in no cache. A
-//! wire holds the packets that arrive next, and so do receivers that are ahead of the network: their flows are known.
+//! wire holds the packets that arrive next, so their flows are known.
 
 use sojourn_backend::Step;
 use sojourn_prefetch::prefetch;
 
 use super::World;
-use crate::packet::Packet;
 
 /// Below this number of flows, their state fits into the caches, and prefetching costs more than it saves.
-pub(super) const MANY_FLOWS: usize = 500;
-/// How many packets are skipped before the one whose part is loaded. The packet comes first, because it names its flow,
-/// which holds the address of its connection, which holds that of its segments.
+const MANY_FLOWS: usize = 500;
+/// How many packets on the wire are skipped before the one whose part is loaded. The packet comes first, because it
+/// names its flow, which holds the address of its connection, which holds that of its segments.
 const PACKET: usize = 12;
 const FLOW: usize = 6;
 const CONNECTION: usize = 4;
@@ -23,14 +22,8 @@ impl World<'_> {
     #[inline]
     pub(super) fn prefetch_flows(&self, wire: u32) {
         if self.flows.len() >= MANY_FLOWS {
-            self.prefetch_wire(wire);
+            self.prefetch_parts(wire);
         }
-    }
-
-    /// Asks the processor to load the flows of the first of these packets.
-    #[inline]
-    pub(super) fn prefetch_receivers(&self, packets: &[Packet]) {
-        self.prefetch_parts(|n| packets.get(n));
     }
 
     /// Asks the processor to load the connection of the packet that a link transmits, if its way ends there.
@@ -52,26 +45,20 @@ impl World<'_> {
     }
 
     #[inline(never)]
-    fn prefetch_wire(&self, wire: u32) {
+    fn prefetch_parts(&self, wire: u32) {
         let wire = &self.wires[wire as usize];
-        self.prefetch_parts(|n| wire.after(n));
-    }
-
-    /// Asks the processor to load a part of each of four later packets, of which `after` skips a number.
-    #[inline]
-    fn prefetch_parts<'p>(&self, after: impl Fn(usize) -> Option<&'p Packet>) {
-        if let Some(pkt) = after(PACKET) {
+        if let Some(pkt) = wire.after(PACKET) {
             prefetch(pkt);
         }
-        if let Some(pkt) = after(FLOW) {
+        if let Some(pkt) = wire.after(FLOW) {
             prefetch(&self.flows[pkt.flow_number() as usize]);
         }
-        if let Some(pkt) = after(CONNECTION)
+        if let Some(pkt) = wire.after(CONNECTION)
             && let Some(connection) = self.flows[pkt.flow_number() as usize].connection()
         {
             connection.prefetch(pkt.kind());
         }
-        if let Some(pkt) = after(SEGMENTS)
+        if let Some(pkt) = wire.after(SEGMENTS)
             && let Some(connection) = self.flows[pkt.flow_number() as usize].connection()
         {
             connection.prefetch_behind(pkt.kind());
