@@ -233,8 +233,8 @@ fn models_without_a_comparison_are_named() {
          reconstruction)."
     );
     assert_eq!(
-        names("drr leaf cobalt", "cc = \"vegas\""),
-        "note: not compared with a real implementation: congestion control vegas, queue drr. \
+        names("drr leaf cobalt/red_ns2", "cc = \"vegas\""),
+        "note: not compared with a real implementation: congestion control vegas, queue red_ns2. \
          note: compared with a real implementation only in part: queue cobalt (with Linux 6.1, as the AQM \
          of CAKE)."
     );
@@ -245,9 +245,17 @@ fn models_without_a_comparison_are_named() {
             ""
         ),
         "note: not compared with a real implementation: queue codel (profile rfc), queue pie (profile \
-         linux-3.14), queue prio."
+         linux-3.14)."
     );
-    for compared in ["codel", "fq_codel", "pie", "dualpi2"] {
+    for compared in [
+        "codel",
+        "fq_codel",
+        "pie",
+        "dualpi2",
+        "prio",
+        "pfifo_fast",
+        "drr",
+    ] {
         assert_eq!(names(compared, ""), "", "{compared}");
     }
     assert_eq!(
