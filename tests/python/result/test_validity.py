@@ -323,7 +323,7 @@ def test_models_without_a_comparison_are_named_in_the_report() -> None:
 
 
 def test_a_run_that_lasts_as_long_as_its_program_is_no_experiment(tmp_path: Path) -> None:
-    links = {name: sj.Link(rate="10mbit", qdisc="drr") for name in ("up", "down")}
+    links = {name: sj.Link(rate="10mbit", qdisc="red_ns2") for name in ("up", "down")}
     traffic = [sj.Ping(direction="up", interval="100ms")]
     idle = sj.Scenario(links=links, traffic=traffic, rtt="20ms", duration="3s", warmup="0s")
     result = sj.run(idle)
