@@ -344,7 +344,8 @@ impl Control {
 /// 1 / sqrt(n), of 2^32: from 16 on one Newton step a change is near enough. That of 2 is 0.06 % too small.
 pub(crate) const ROOTS: [u32; 16] = roots(4);
 
-/// The same to the last bit, as in Linux 7.3 (there, that of 10 is larger by 1).
+/// The same after as many steps as change anything, as in Linux 7.3 (where that of 10 is larger by 1): within 1 of the
+/// roots.
 pub(crate) const EXACT_ROOTS: [u32; 16] = roots(8);
 
 const fn roots(steps: u32) -> [u32; 16] {
