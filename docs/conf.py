@@ -29,6 +29,7 @@ extensions = [
 root_doc = "docs/index"
 include_patterns = [
     "*.md",
+    "crates/transport/tests/micro/README.md",
     "docs/**.md",
     "examples/**README.md",
     "kernel/README.md",
@@ -39,7 +40,6 @@ exclude_patterns = [
     "target",
     ".venv",
     "results",
-    "crates",
     "python",
     "tests/python",
     "**/__pycache__",

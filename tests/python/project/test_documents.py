@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sphinx.util.matching import get_matching_files
 
 import sojourn as sj
 from sojourn import _core, gym
@@ -174,6 +176,19 @@ def test_links_between_documents_lead_somewhere(document: str) -> None:
     file = ROOT / document
     for target in re.findall(r"\]\(([^)#:]+)\)", file.read_text(encoding="utf-8")):
         assert (file.parent / target).exists(), target
+
+
+def test_links_between_pages_of_the_site_lead_to_pages() -> None:
+    conf = runpy.run_path(str(ROOT / "docs" / "conf.py"))
+    site = {*get_matching_files(ROOT, conf["include_patterns"], conf["exclude_patterns"])}
+    assert {"README.md", "docs/index.md", "tests/vectors/README.md"} <= site
+    missing = [
+        f"{page}: {target}"
+        for page in sorted(site)
+        for target in re.findall(r"\]\(([^)#:]+\.md)", (ROOT / page).read_text(encoding="utf-8"))
+        if os.path.normpath(Path(page).parent / target) not in site
+    ]
+    assert missing == []
 
 
 def pages() -> list[Path]:
