@@ -247,19 +247,17 @@ columns! {
     }
 }
 
-/// A flow.
-#[derive(Clone, Copy, Debug)]
+/// A flow: large, since it has what all metrics need.
+#[derive(Debug)]
 struct Flow<'a> {
     row: FlowRow<'a>,
     traffic: TrafficProperties,
 }
 
 impl<'a> Flow<'a> {
-    fn of(row: &FlowRow<'a>) -> Self {
-        Self {
-            row: *row,
-            traffic: traffic_properties(row.kind.unwrap_or_default()),
-        }
+    fn of(row: FlowRow<'a>) -> Self {
+        let traffic = traffic_properties(row.kind.unwrap_or_default());
+        Self { row, traffic }
     }
 
     /// Whether it is a connection that transfers a number of bytes.
@@ -282,7 +280,7 @@ impl<'a> Flow<'a> {
 /// The flows of a run.
 #[derive(Debug, Default)]
 struct Run<'a> {
-    flows: Vec<Flow<'a>>,
+    flows: Vec<&'a Flow<'a>>,
     links: Vec<LinkRow<'a>>,
 }
 
@@ -290,7 +288,7 @@ struct Run<'a> {
 #[derive(Debug)]
 pub(super) struct Group<'a> {
     /// Those that are counted.
-    flows: Vec<Flow<'a>>,
+    flows: Vec<&'a Flow<'a>>,
     window: Window,
     /// Payload delivered to the receivers of all of its flows.
     delivered_bytes: f64,
@@ -337,16 +335,16 @@ impl<'a> Group<'a> {
 impl<'a> Run<'a> {
     fn groups(&self, window: Window) -> Vec<(&'a str, Group<'a>)> {
         let mut bytes: Ordered<&str, f64> = Ordered::default();
-        let mut all: Ordered<&str, Vec<&Flow<'a>>> = Ordered::default();
-        for flow in &self.flows {
+        let mut all: Ordered<&str, Vec<&'a Flow<'a>>> = Ordered::default();
+        for &flow in &self.flows {
             all.of(flow.row.group.unwrap_or_default()).push(flow);
             if flow.traffic.carries_data {
                 *bytes.of(flow.direction()) += flow.row.delivered_bytes.unwrap_or_default();
             }
         }
-        let group = |(name, flows): &(&'a str, Vec<&Flow<'a>>)| {
+        let group = |(name, flows): &(&'a str, Vec<&'a Flow<'a>>)| {
             let counted = flows.iter().filter(|flow| flow.is_counted(window));
-            let counted: Vec<_> = counted.map(|flow| **flow).collect();
+            let counted: Vec<_> = counted.copied().collect();
             let first = counted.first()?;
             let group = Group {
                 window,
@@ -374,10 +372,14 @@ impl<'a> Run<'a> {
 
 /// One row per run and group.
 pub(super) fn metrics(tables: Tables<'_, '_>, window: Window) -> Result<Table, ArrowError> {
-    let mut runs: Ordered<RunKey<'_>, Run<'_>> = Ordered::default();
+    let mut flows = Vec::new();
     FlowRow::read(tables(TableKind::Flows), |run, row| {
-        runs.of(run).flows.push(Flow::of(&row));
+        flows.push((run, Flow::of(row)));
     })?;
+    let mut runs: Ordered<RunKey<'_>, Run<'_>> = Ordered::default();
+    for (run, flow) in &flows {
+        runs.of(*run).flows.push(flow);
+    }
     LinkRow::read(tables(TableKind::Links), |run, row| {
         runs.of(run).links.push(row);
     })?;
@@ -392,6 +394,13 @@ pub(super) fn metrics(tables: Tables<'_, '_>, window: Window) -> Result<Table, A
 mod tests {
     use super::*;
 
+    fn alone<'a>(flow: &'a Flow<'a>) -> Run<'a> {
+        Run {
+            flows: vec![flow],
+            links: Vec::new(),
+        }
+    }
+
     /// A type of datagrams that no list names has the metrics of its groups.
     #[test]
     fn properties_decide_which_metrics_a_flow_has() {
@@ -404,34 +413,29 @@ mod tests {
             missing_packets: Some(1.0),
             ..FlowRow::default()
         };
-        let run = |traffic| Run {
-            flows: vec![Flow { row, traffic }],
-            links: Vec::new(),
-        };
         let window = Window {
             warmup: 1.0,
             length: 2.0,
         };
-        let found = run(TrafficProperties::DATAGRAMS).groups(window);
+        let of = |traffic| Flow { row, traffic };
+        let datagrams = of(TrafficProperties::DATAGRAMS);
+        let found = alone(&datagrams).groups(window);
         let values: Vec<_> = METRICS
             .iter()
             .map(|metric| (metric.value)(&found[0].1))
             .collect();
-        let of = |name| {
+        let place = |name| {
             METRICS
                 .iter()
                 .position(|metric| metric.declared.name == name)
                 .unwrap()
         };
-        assert_eq!(values[of("goodput_mbit_per_s_mean")], Some(2.0));
-        assert_eq!(values[of("loss_percent")], Some(10.0));
-        assert_eq!(values[of("data_share_percent")], Some(100.0));
-        assert_eq!(values[of("retransmit_percent")], None);
-        assert!(
-            run(TrafficProperties::APPLICATION)
-                .groups(window)
-                .is_empty()
-        );
-        assert!(run(TrafficProperties::UNKNOWN).groups(window).is_empty());
+        assert_eq!(values[place("goodput_mbit_per_s_mean")], Some(2.0));
+        assert_eq!(values[place("loss_percent")], Some(10.0));
+        assert_eq!(values[place("data_share_percent")], Some(100.0));
+        assert_eq!(values[place("retransmit_percent")], None);
+        for traffic in [TrafficProperties::APPLICATION, TrafficProperties::UNKNOWN] {
+            assert!(alone(&of(traffic)).groups(window).is_empty());
+        }
     }
 }
