@@ -4,7 +4,7 @@
 
 use sojourn_net::{Bytes, Dscp, Duration, Instant, IpVersion, Rate};
 use sojourn_qdisc::QdiscSpec;
-use sojourn_records::Records;
+use sojourn_records::{FlowRecord, Records};
 use sojourn_scenario::plan::{
     Config, Distribution, FlowConfig, Hop, Jitter, LinkConfig, Order, Shaper, Traffic,
 };
@@ -121,6 +121,35 @@ fn receivers_have_finite_buffers_and_read_slowly() {
             .iter()
             .all(|f| f.totals.received_packets > 100)
     );
+}
+
+/// The application reads the last bytes after the sender has finished, and an interval may end in between.
+#[test]
+fn a_slow_reader_ends_transfers() {
+    let flows = (0..40).map(|n| {
+        let receiver = ReceiverParams {
+            reader: Reader {
+                rate: Rate::from_bits_per_sec(300_000 + 7_000 * n).filter(|_| n % 2 == 0),
+                pause: (n % 2 == 1).then_some((MS(500), MS(1_000 + 37 * n))),
+            },
+            ..ReceiverParams::default()
+        };
+        FlowConfig {
+            traffic: Traffic::Tcp {
+                bytes: Some(30_000 + 1_000 * n),
+                params: SenderParams {
+                    receiver,
+                    ..SenderParams::default()
+                },
+            },
+            ..flow(n, MS(400))
+        }
+    });
+    let endless = flow(40, MS(100));
+    let flows = flows.chain([endless]).collect();
+    let records = agree(&config("codel", Rate::mbit(20), flows));
+    let completed = |flow: &&FlowRecord| flow.completed.is_some();
+    assert_eq!(records.flows.iter().filter(completed).count(), 40);
 }
 
 #[test]

@@ -255,7 +255,10 @@ impl<'a> World<'a> {
     ) -> Result<Way, ConfigError> {
         let known = self.leads.len();
         if ahead
-            && let Traffic::Tcp { .. } = flow.traffic
+            && let Traffic::Tcp { bytes, params } = &flow.traffic
+            // The last bytes may be read after the sender has finished; the transfer then ends with the clock of its
+            // receiver, which must be that of the network.
+            && (bytes.is_none() || params.receiver.reader.is_immediate())
             && known < usize::from(u16::MAX)
             && let Some((forward, reverse, lead)) =
                 self.routes
