@@ -1,5 +1,6 @@
 //! Outcomes and their tables as Python objects.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 
@@ -11,7 +12,7 @@ use arrow_schema::ArrowError;
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyOSError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyCapsule, PyList, PyString};
+use pyo3::types::{PyCapsule, PyList, PyString, PyTuple};
 use sojourn_backend::locked;
 use sojourn_lab::{
     Claim, MOST_BYTES, Means, Outcome, Parts, Provenance, Replace, Scope, Stretch, Table, TableKind,
@@ -91,40 +92,46 @@ impl PyTable {
     /// `of` is the column with what a value is of, and `weight` the column with its weight.
     #[pyo3(signature = (value, *, of=None, weight=None, warmup_s, duration_s, parts))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
-    fn part_means(
+    fn part_means<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         value: &str,
         of: Option<&str>,
         weight: Option<&str>,
         warmup_s: f64,
         duration_s: f64,
         parts: u32,
-    ) -> PyResult<Vec<(String, u32, Means)>> {
+    ) -> PyResult<Vec<Bound<'py, PyTuple>>> {
         let parts = measured(warmup_s, duration_s, parts);
-        let means = py.detach(|| sojourn_lab::part_means(&self.0, value, of, weight, &parts));
-        let means = means.map_err(|e| unreadable(&e))?.into_iter();
-        Ok(means
-            .map(|run| (run.arm, run.replication, run.means))
-            .collect())
+        let mut found = Vec::new();
+        sojourn_lab::part_means(&self.0, value, of, weight, &parts, |run| {
+            let arm = PyString::intern(py, &run.arm);
+            let of_run = (arm, run.replication, named(py, run.means));
+            found.push(of_run.into_pyobject(py));
+        })
+        .map_err(|e| unreadable(&e))?;
+        found.into_iter().collect()
     }
 
     /// Average the goodput of each direction, likewise: arm, replication, when each flow of the load sent (start, end and
     /// interval of its series), and the means. This table is `flow_series`.
-    fn load_means(
+    fn load_means<'py>(
         &self,
-        py: Python<'_>,
-        flows: &Bound<'_, PyTable>,
+        py: Python<'py>,
+        flows: &Bound<'py, PyTable>,
         warmup_s: f64,
         duration_s: f64,
         parts: u32,
-    ) -> PyResult<Vec<Load>> {
+    ) -> PyResult<Vec<Bound<'py, PyTuple>>> {
         let (flows, parts) = (&flows.get().0, measured(warmup_s, duration_s, parts));
-        let means = py.detach(|| sojourn_lab::load_means(flows, &self.0, &parts));
-        let means = means.map_err(|e| unreadable(&e))?.into_iter();
-        Ok(means
-            .map(|run| (run.arm, run.replication, run.spans, run.means))
-            .collect())
+        let mut found = Vec::new();
+        sojourn_lab::load_means(flows, &self.0, &parts, |run| {
+            let arm = PyString::intern(py, &run.arm);
+            let of_run = (arm, run.replication, run.spans, named(py, run.means));
+            found.push(of_run.into_pyobject(py));
+        })
+        .map_err(|e| unreadable(&e))?;
+        found.into_iter().collect()
     }
 
     /// Return the stretches in which a queue sent nothing although packets waited: arm, replication, link, the end of the
@@ -163,8 +170,11 @@ impl PyTable {
     }
 }
 
-/// Arm, replication, spans and means of a run.
-type Load = (String, u32, Vec<(f64, f64, f64)>, Means);
+/// Means with names of which equal ones are one object, whatever the run.
+fn named(py: Python<'_>, means: Means) -> Vec<(Bound<'_, PyString>, Vec<Option<f64>>)> {
+    let named = |(of, means): (String, _)| (PyString::intern(py, &of), means);
+    means.into_iter().map(named).collect()
+}
 
 /// Arm, replication, link, begin, intervals and backlog of a stretch.
 type Stuck = (String, u32, String, f64, u32, f64);
@@ -205,19 +215,13 @@ fn values<'py>(py: Python<'py>, column: &dyn Array) -> PyResult<Bound<'py, PyLis
     Err(PyTypeError::new_err(column.data_type().to_string()))
 }
 
-/// The values of a column of texts: equal ones that follow each other are one object.
+/// The values of a column of texts: equal ones are one object.
 fn texts<'py>(py: Python<'py>, column: &StringArray) -> PyResult<Bound<'py, PyList>> {
-    let mut last: Option<(&str, Bound<'py, PyString>)> = None;
+    let mut known: BTreeMap<&str, Bound<'py, PyString>> = BTreeMap::new();
     let shared = column.iter().map(|text| {
         let text = text?;
-        match &last {
-            Some((same, object)) if *same == text => Some(object.clone()),
-            _ => {
-                let object = PyString::new(py, text);
-                last = Some((text, object.clone()));
-                Some(object)
-            }
-        }
+        let object = known.entry(text);
+        Some(object.or_insert_with(|| PyString::new(py, text)).clone())
     });
     PyList::new(py, shared)
 }

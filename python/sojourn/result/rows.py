@@ -27,6 +27,8 @@ _Row = TypeVar("_Row")
 _Key = TypeVar("_Key", bound=Hashable)
 
 KEYS = ("arm", "replication")
+# How arrays store numbers; counts are not negative.
+_PACKED = {float: "d", int: "Q"}
 
 _TYPES = _core.traffic_types()
 # Types of flows that are a connection, with a congestion window.
@@ -88,9 +90,10 @@ def shared(table: _core.Table) -> list[Row]:
 
 def _packed(column: list[Any]) -> Sequence[Any]:
     """Return a column of numbers without an object for each, if none is missing."""
-    if not column or not isinstance(column[0], float) or None in column:
+    kind = _PACKED.get(type(column[0])) if column else None
+    if kind is None or None in column:
         return column
-    return array("d", column)
+    return array(kind, column)
 
 
 def digest(rows: Iterable[Record], without: Container[str]) -> int:

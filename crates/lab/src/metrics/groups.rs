@@ -255,9 +255,11 @@ struct Flow<'a> {
 }
 
 impl<'a> Flow<'a> {
-    fn of(row: FlowRow<'a>) -> Self {
-        let traffic = traffic_properties(row.kind.unwrap_or_default());
-        Self { row, traffic }
+    fn of(row: &FlowRow<'a>) -> Self {
+        Self {
+            row: *row,
+            traffic: traffic_properties(row.kind.unwrap_or_default()),
+        }
     }
 
     /// Whether it is a connection that transfers a number of bytes.
@@ -374,7 +376,7 @@ impl<'a> Run<'a> {
 pub(super) fn metrics(tables: Tables<'_, '_>, window: Window) -> Result<Table, ArrowError> {
     let mut flows = Vec::new();
     FlowRow::read(tables(TableKind::Flows), |run, row| {
-        flows.push((run, Flow::of(row)));
+        flows.push((run, Flow::of(&row)));
     })?;
     let mut runs: Ordered<RunKey<'_>, Run<'_>> = Ordered::default();
     for (run, flow) in &flows {

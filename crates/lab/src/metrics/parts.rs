@@ -128,6 +128,9 @@ impl Sums {
 /// Averages the column `value` of a table in each part of each run: of the column `of`, if that is given, and weighted
 /// by the column `weight`, if that is given. A run with rows but no value has no means.
 ///
+/// Passes the means of a run to `each` as soon as it has read the run: many runs kept in memory beside what is read of
+/// the next ones would scatter over it.
+///
 /// # Errors
 /// If the table cannot be read or lacks a column.
 pub fn part_means(
@@ -136,8 +139,19 @@ pub fn part_means(
     of: Option<&str>,
     weight: Option<&str>,
     parts: &Parts,
-) -> Result<Vec<RunMeans>, ArrowError> {
-    let mut runs: Runs<Sums> = Runs::default();
+    mut each: impl FnMut(RunMeans),
+) -> Result<(), ArrowError> {
+    let mut open: Runs<Sums> = Runs::default();
+    let mut close = |open: &mut Runs<Sums>| {
+        for ((arm, replication), sums) in std::mem::take(open).each {
+            each(RunMeans {
+                arm,
+                replication,
+                spans: Vec::new(),
+                means: sums.means(),
+            });
+        }
+    };
     for batch in table.each() {
         let batch = batch?;
         let keys = Keys::of(&batch)?;
@@ -146,7 +160,11 @@ pub fn part_means(
         let names = of.map(|of| Texts::of(&batch, of)).transpose()?;
         let weights = weight.map(|of| Numbers::of(&batch, of)).transpose()?;
         for row in 0..batch.num_rows() {
-            let sums = runs.of(keys.get(row)?);
+            let run = keys.get(row)?;
+            if table.is_in_order() && open.place(run).is_none() {
+                close(&mut open);
+            }
+            let sums = open.of(run);
             let (Some(t_s), Some(value)) = (times.get(row), values.get(row)) else {
                 continue;
             };
@@ -155,19 +173,12 @@ pub fn part_means(
             sums.add(name.unwrap_or(""), parts, t_s, value, weight.unwrap_or(0.0));
         }
     }
-    let runs = runs.each.into_iter();
-    Ok(runs
-        .map(|((arm, replication), sums)| RunMeans {
-            arm,
-            replication,
-            spans: Vec::new(),
-            means: sums.means(),
-        })
-        .collect())
+    close(&mut open);
+    Ok(())
 }
 
 /// Averages the goodput of each direction in each part of each run, over the flows of the load: endless connections, and
-/// other flows that send data at a rate of their own.
+/// other flows that send data at a rate of their own. Passes it to `each` as [`part_means`] does.
 ///
 /// The series of a flow begins with the interval in which it starts; all are of equal length.
 ///
@@ -177,7 +188,8 @@ pub fn load_means(
     flows: &Table,
     flow_series: &Table,
     parts: &Parts,
-) -> Result<Vec<RunMeans>, ArrowError> {
+    mut each: impl FnMut(RunMeans),
+) -> Result<(), ArrowError> {
     let mut directions: Runs<BTreeMap<String, String>> = Runs::default();
     for batch in flows.each() {
         FlowRow::read(slice::from_ref(&batch?), |run, row| {
@@ -191,13 +203,12 @@ pub fn load_means(
             }
         })?;
     }
-    let mut found = Vec::new();
     let mut open: Runs<FlowsOfRun> = Runs::default();
     let none = BTreeMap::new();
     let mut close = |open: &mut Runs<FlowsOfRun>| {
         for (run, flows) in std::mem::take(open).each {
             let directions = directions.get((&run.0, run.1)).unwrap_or(&none);
-            found.push(flows.means(run, directions, parts));
+            each(flows.means(run, directions, parts));
         }
     };
     for batch in flow_series.each() {
@@ -213,7 +224,7 @@ pub fn load_means(
         })?;
     }
     close(&mut open);
-    Ok(found)
+    Ok(())
 }
 
 /// The series of the flows of a run, in the order in which they appear.
@@ -472,7 +483,8 @@ mod tests {
             ],
         ];
         for pieces in orders.drain(..) {
-            let found = load_means(&known, &table(pieces), &PARTS).expect("all columns");
+            let mut found = Vec::new();
+            load_means(&known, &table(pieces), &PARTS, |run| found.push(run)).expect("all columns");
             let of = |arm: &str| found.iter().find(|run| run.arm == arm).expect(arm);
             assert_eq!(of("b").spans, [(0.0, 3.0, 1.0)]);
             assert_eq!(
@@ -494,8 +506,9 @@ mod tests {
             ("a", 0, "tcp", 3.0, 2.0),
             ("a", 0, "unknown", 2.0, 9.0),
         ];
-        let found = load_means(&flows(&[("a", 0)]), &table(vec![series(&rows)]), &PARTS);
-        let found = found.expect("all columns");
+        let (flows, series) = (flows(&[("a", 0)]), table(vec![series(&rows)]));
+        let mut found = Vec::new();
+        load_means(&flows, &series, &PARTS, |run| found.push(run)).expect("all columns");
         assert_eq!(
             found[0].means,
             [("up".to_owned(), vec![Some(1.0), Some(2.0)])]
@@ -517,14 +530,10 @@ mod tests {
             ("sent_packets", count(&[1, 2, 2, 9])),
         ];
         let table = table(vec![piece(&rows, "link", &columns)]);
-        let found = part_means(
-            &table,
-            "sojourn_ms_mean",
-            Some("link"),
-            Some("sent_packets"),
-            &PARTS,
-        );
-        let found = found.expect("all columns");
+        let mut found = Vec::new();
+        let (of, weight) = (Some("link"), Some("sent_packets"));
+        let add = |run| found.push(run);
+        part_means(&table, "sojourn_ms_mean", of, weight, &PARTS, add).expect("all columns");
         let means = [
             ("down".to_owned(), vec![Some(5.0)]),
             ("up".to_owned(), vec![Some(3.0)]),
@@ -532,7 +541,7 @@ mod tests {
         assert_eq!(found[0].means, means);
         // Before the warm-up has ended nothing counts, but there is a run.
         assert_eq!((found[1].replication, found[1].means.len()), (1, 0));
-        assert!(part_means(&table, "no_column", None, None, &PARTS).is_err());
+        assert!(part_means(&table, "no_column", None, None, &PARTS, |_| {}).is_err());
     }
 
     #[test]
