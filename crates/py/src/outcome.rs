@@ -15,7 +15,8 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyCapsule, PyList, PyString, PyTuple};
 use sojourn_backend::locked;
 use sojourn_lab::{
-    Claim, MOST_BYTES, Means, Outcome, Parts, Provenance, Replace, Scope, Stretch, Table, TableKind,
+    Claim, MOST_BYTES, Means, Outcome, Parts, Provenance, Replace, RunMeans, Scope, Stretch, Table,
+    TableKind,
 };
 
 use crate::backends::registry;
@@ -92,45 +93,53 @@ impl PyTable {
     /// `of` is the column with what a value is of, and `weight` the column with its weight.
     #[pyo3(signature = (value, *, of=None, weight=None, warmup_s, duration_s, parts))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
-    fn part_means<'py>(
+    fn part_means(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         value: &str,
         of: Option<&str>,
         weight: Option<&str>,
         warmup_s: f64,
         duration_s: f64,
         parts: u32,
-    ) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+    ) -> PyResult<Vec<Py<PyTuple>>> {
         let parts = measured(warmup_s, duration_s, parts);
         let mut found = Vec::new();
-        sojourn_lab::part_means(&self.0, value, of, weight, &parts, |run| {
-            let arm = PyString::intern(py, &run.arm);
-            let of_run = (arm, run.replication, named(py, run.means));
-            found.push(of_run.into_pyobject(py));
-        })
-        .map_err(|e| unreadable(&e))?;
+        let add = |run: RunMeans| {
+            let of_run = Python::attach(|py| {
+                let arm = PyString::intern(py, &run.arm);
+                let of_run = (arm, run.replication, named(py, run.means));
+                of_run.into_pyobject(py).map(Bound::unbind)
+            });
+            found.push(of_run);
+        };
+        py.detach(|| sojourn_lab::part_means(&self.0, value, of, weight, &parts, add))
+            .map_err(|e| unreadable(&e))?;
         found.into_iter().collect()
     }
 
     /// Average the goodput of each direction, likewise: arm, replication, when each flow of the load sent (start, end and
     /// interval of its series), and the means. This table is `flow_series`.
-    fn load_means<'py>(
+    fn load_means(
         &self,
-        py: Python<'py>,
-        flows: &Bound<'py, PyTable>,
+        py: Python<'_>,
+        flows: &Bound<'_, PyTable>,
         warmup_s: f64,
         duration_s: f64,
         parts: u32,
-    ) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+    ) -> PyResult<Vec<Py<PyTuple>>> {
         let (flows, parts) = (&flows.get().0, measured(warmup_s, duration_s, parts));
         let mut found = Vec::new();
-        sojourn_lab::load_means(flows, &self.0, &parts, |run| {
-            let arm = PyString::intern(py, &run.arm);
-            let of_run = (arm, run.replication, run.spans, named(py, run.means));
-            found.push(of_run.into_pyobject(py));
-        })
-        .map_err(|e| unreadable(&e))?;
+        let add = |run: RunMeans| {
+            let of_run = Python::attach(|py| {
+                let arm = PyString::intern(py, &run.arm);
+                let of_run = (arm, run.replication, run.spans, named(py, run.means));
+                of_run.into_pyobject(py).map(Bound::unbind)
+            });
+            found.push(of_run);
+        };
+        py.detach(|| sojourn_lab::load_means(flows, &self.0, &parts, add))
+            .map_err(|e| unreadable(&e))?;
         found.into_iter().collect()
     }
 

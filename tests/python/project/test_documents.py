@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sphinx.util.matching import get_matching_files
 
 import sojourn as sj
 from sojourn import _core, gym
@@ -179,13 +178,16 @@ def test_links_between_documents_lead_somewhere(document: str) -> None:
 
 
 def test_links_between_pages_of_the_site_lead_to_pages() -> None:
+    matching = pytest.importorskip("sphinx.util.matching")
     conf = runpy.run_path(str(ROOT / "docs" / "conf.py"))
-    site = {*get_matching_files(ROOT, conf["include_patterns"], conf["exclude_patterns"])}
+    site = {*matching.get_matching_files(ROOT, conf["include_patterns"], conf["exclude_patterns"])}
     assert {"README.md", "docs/index.md", "tests/vectors/README.md"} <= site
     missing = [
         f"{page}: {target}"
         for page in sorted(site)
         for target in re.findall(r"\]\(([^)#:]+\.md)", (ROOT / page).read_text(encoding="utf-8"))
+        # The build of the documentation writes these.
+        if "generated/" not in target
         if os.path.normpath(Path(page).parent / target) not in site
     ]
     assert missing == []
@@ -306,7 +308,9 @@ def test_the_paper_has_the_figures_of_the_repository() -> None:
     scores = r"\| \*\*Sojourn and Linux\*\* \| (\d+) \| (\d+) \|"
     assert agree == numbers("docs/validation/parity.md", scores)[::-1]
 
-    verdicts = r"(\d+) are reproduced, (\d+) in direction, (\d+) are not, and (\d+) are undecided"
+    verdicts = (
+        r"(\d+) are reproduced, (\d+) in a weaker form, (\d+) are not, and (\d+) are undecided"
+    )
     total = r"\| total (?:\| [^|]+){2}" + 5 * r"\| (\d+) "
     for file in ("README.md", "papers/README.md"):
         claims, reproduced, direction, undecided, missed = numbers(file, total)

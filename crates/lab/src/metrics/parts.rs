@@ -128,8 +128,8 @@ impl Sums {
 /// Averages the column `value` of a table in each part of each run: of the column `of`, if that is given, and weighted
 /// by the column `weight`, if that is given. A run with rows but no value has no means.
 ///
-/// Passes the means of a run to `each` as soon as it has read the run: many runs kept in memory beside what is read of
-/// the next ones would scatter over it.
+/// Passes the means of a run to `each`, if the table is in order as soon as it has read the run: the means of many runs,
+/// kept in memory beside what is read of the next ones, would scatter over it.
 ///
 /// # Errors
 /// If the table cannot be read or lacks a column.
@@ -412,6 +412,7 @@ mod tests {
     use arrow_array::{ArrayRef, Float64Array, StringArray, UInt32Array, UInt64Array};
 
     use super::*;
+    use crate::tables::Rows;
 
     const PARTS: Parts = Parts {
         warmup_s: 1.0,
@@ -439,6 +440,12 @@ mod tests {
 
     fn table(pieces: Vec<RecordBatch>) -> Table {
         Table::new(pieces[0].schema(), pieces)
+    }
+
+    /// A table with the rows of one run after another.
+    fn in_order(pieces: Vec<RecordBatch>) -> Table {
+        let schema = pieces[0].schema();
+        Table::of_runs(schema, pieces.into_iter().map(Rows::Held).collect())
     }
 
     fn series(rows: &[(&str, u32, &str, f64, f64)]) -> RecordBatch {
@@ -473,18 +480,33 @@ mod tests {
         let whole = [row("b", 0, 1.0), row("b", 0, 2.0), row("b", 0, 3.0)];
         let other = [row("a", 0, 1.5), row("a", 0, 3.0)];
         let known = flows(&[("b", 0), ("a", 0)]);
-        let mut orders = vec![
+        let ordered = [
             vec![series(&whole), series(&other)],
             vec![series(&whole[..2]), series(&[whole[2], other[0], other[1]])],
-            // Another program may write them so.
-            vec![
-                series(&[whole[0], other[0]]),
-                series(&[whole[1], other[1], whole[2]]),
-            ],
         ];
-        for pieces in orders.drain(..) {
+        // Another program may write them so.
+        let mixed = vec![
+            series(&[whole[0], other[0]]),
+            series(&[whole[1], other[1], whole[2]]),
+        ];
+        let mut tables: Vec<_> = ordered.iter().cloned().map(in_order).collect();
+        tables.extend(ordered.into_iter().chain([mixed]).map(table));
+        for series in &tables {
             let mut found = Vec::new();
-            load_means(&known, &table(pieces), &PARTS, |run| found.push(run)).expect("all columns");
+            load_means(&known, series, &PARTS, |run| found.push(run)).expect("all columns");
+            assert_eq!(found.len(), 2);
+            let mut goodput = Vec::new();
+            let add = |run| goodput.push(run);
+            let value = "goodput_mbit_per_s";
+            part_means(series, value, None, None, &PARTS, add).expect("all columns");
+            let means = |run: &RunMeans| (run.arm.clone(), run.means[0].1.clone());
+            assert_eq!(
+                goodput.iter().map(means).collect::<Vec<_>>(),
+                [
+                    ("b".to_owned(), vec![Some(2.0), Some(3.0)]),
+                    ("a".to_owned(), vec![Some(1.5), Some(3.0)])
+                ]
+            );
             let of = |arm: &str| found.iter().find(|run| run.arm == arm).expect(arm);
             assert_eq!(of("b").spans, [(0.0, 3.0, 1.0)]);
             assert_eq!(
